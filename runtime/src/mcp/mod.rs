@@ -1,0 +1,124 @@
+//! The MCP side: who is heard, what a client sees, and in which form answers leave.
+//!
+//! Nothing here knows PVE. What is served comes through [`Surface`], who may ask through [`Authenticator`];
+//! this module decides only about the protocol, and about requests that never reach a tool.
+//!
+//! No session exists anywhere: each request carries everything, in the 2026-07-28 revision of the protocol
+//! and in the older ones alike, so any replica may answer any request.
+
+use std::{borrow::Cow, future::Future, sync::Arc};
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+mod answer;
+mod door;
+mod gate;
+mod handler;
+mod http;
+mod limits;
+mod reply;
+mod splice;
+mod stdio;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, AnswerError, ToolList};
+pub use http::{HttpConfig, Running, ServeError, serve_http};
+pub use limits::Limits;
+pub use stdio::{StdioError, serve_stdio};
+
+/// What the MCP side serves.
+pub trait Surface: Send + Sync + 'static {
+    /// Who calls.
+    type Principal: Identity;
+
+    /// The tools that this principal sees at this view, in stable order.
+    ///
+    /// Called for every `tools/list`, so keep lists built. It may depend on nothing but its arguments and the
+    /// loaded configuration: calling a tool never changes a list.
+    fn tools(&self, principal: &Self::Principal, view: &View) -> Arc<ToolList>;
+
+    /// Whether a toolset of this name exists, for the path `/mcp/x/{toolset}`.
+    fn has_toolset(&self, name: &str) -> bool;
+
+    /// Runs one tool.
+    ///
+    /// The future is dropped when the client hangs up or cancels. Work that must go on regardless, such as a write
+    /// that has been sent, belongs in a task of its own.
+    fn call(&self, call: ToolCall<Self::Principal>) -> impl Future<Output = ToolResult> + Send;
+}
+
+/// What the MCP side has to know about a principal.
+pub trait Identity: Send + Sync + 'static {
+    /// Tells tokens apart, for limits and logs. Never the token itself.
+    fn id(&self) -> &str;
+}
+
+/// Recognises bearer tokens.
+pub trait Authenticator: Send + Sync + 'static {
+    /// Who bears a token.
+    type Principal: Identity;
+
+    /// The bearer of `token`, or `None` if there is none or it has expired.
+    ///
+    /// The time it takes must not depend on how much of a token is right.
+    fn authenticate(&self, token: &str) -> Option<Arc<Self::Principal>>;
+}
+
+/// Which list of tools a client asked for, by the path it uses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum View {
+    /// `/mcp`: the gateway, through which every offered operation can be reached.
+    Gateway,
+    /// `/mcp/x/{toolset}`: one toolset of named tools.
+    Toolset(Arc<str>),
+    /// `/mcp/readonly`: the gateway without whatever mutates.
+    ReadOnly,
+}
+
+/// One `tools/call`.
+#[derive(Debug)]
+pub struct ToolCall<P> {
+    /// Who calls.
+    pub principal: Arc<P>,
+    /// Where.
+    pub view: View,
+    /// Which tool: as the client wrote it, known or not.
+    pub name: Cow<'static, str>,
+    /// With what: as the client wrote it, not validated.
+    pub arguments: Map<String, Value>,
+    /// The client's id of this request, for the log.
+    pub request_id: String,
+    /// Fires when the client hangs up or cancels, and when the server's time to drain is over.
+    pub cancellation: CancellationToken,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub enum ToolResult {
+    /// The answer: a JSON object.
+    Ok(Answer),
+    /// The call was understood and not done; the model can read why.
+    Refused(Refusal),
+    /// No such tool in this view, with a sentence saying so. A protocol error, as the specification asks.
+    UnknownTool(String),
+}
+
+/// Why a call was not done, in the form in which models read it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Refusal {
+    /// Stable, for programs: `invalid_arguments`, `not_granted`, ….
+    pub code: Cow<'static, str>,
+    /// What happened, to what.
+    pub message: String,
+    /// What to do about it.
+    pub next: String,
+}
+
+impl Refusal {
+    /// A refusal.
+    pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), next: next.into() }
+    }
+}
