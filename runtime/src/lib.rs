@@ -1,1 +1,4 @@
 //! (skeleton)
+pub mod mcp;
+pub mod values;
+pub mod untrusted;

@@ -1,0 +1,16 @@
+//! Decides what may stand in a path where PVE's schema gives no grammar: one segment, never more.
+
+use super::text_value;
+
+text_value!(
+    /// A path value of no particular kind: an id, a realm, a service.
+    PathSegment,
+    "a value for a path",
+    "1 to 255 characters without `/`, `\\`, `%`, `?`, `#`, blanks and control characters, and not `.` or `..`",
+    |text| text.len() <= 255
+        && !text.is_empty()
+        && !matches!(text, "." | "..")
+        && !text.chars().any(|character| {
+            matches!(character, '/' | '\\' | '%' | '?' | '#') || character.is_control() || character.is_whitespace()
+        })
+);
