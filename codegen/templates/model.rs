@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::terms::{Area, Flag, Guard, Reason, Release, Role, Settle, Subject, Tier, Value};
+
 /// HTTP verb of an operation. PVE uses no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
@@ -32,28 +34,6 @@ impl Verb {
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// How much an operation can hurt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tier {
-    /// Changes nothing.
-    Read,
-    /// Acts on one guest or only adds, and can be reversed; run directly.
-    Low,
-    /// Everything else; only through an approved plan.
-    Destructive,
-}
-
-impl Tier {
-    /// `read`, `low` or `destructive`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Low => "low",
-            Self::Destructive => "destructive",
-        }
     }
 }
 
@@ -122,6 +102,18 @@ pub struct Text {
     pub max_length: Option<u32>,
 }
 
+impl Kind {
+    /// A string of this grammar, without bounds.
+    pub const fn text(value: Value) -> Self {
+        Self::Text(Text { value, pattern: None, min_length: None, max_length: None })
+    }
+
+    /// A string of this grammar, with a pattern and bounds of its length.
+    pub const fn bounded(value: Value, pattern: Option<u16>, min_length: Option<u32>, max_length: Option<u32>) -> Self {
+        Self::Text(Text { value, pattern, min_length, max_length })
+    }
+}
+
 /// The grammar of a property string.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PropertyString {
@@ -187,6 +179,14 @@ pub struct Releases {
 }
 
 impl Releases {
+    /// Every pinned release.
+    pub const ALL: Self = Self { first: Release::OLDEST, last: Release::NEWEST };
+
+    /// From this release on.
+    pub const fn since(first: Release) -> Self {
+        Self { first, last: Release::NEWEST }
+    }
+
     /// Whether a cluster of this release has it.
     pub fn contains(self, release: Release) -> bool {
         self.first <= release && release <= self.last
@@ -223,6 +223,31 @@ pub struct Field {
     pub optional: bool,
 }
 
+impl Field {
+    /// One that may be missing.
+    pub const fn new(name: &'static str, kind: &'static str) -> Self {
+        Self { name, kind, optional: true }
+    }
+
+    /// One that is always there.
+    pub const fn always(name: &'static str, kind: &'static str) -> Self {
+        Self { name, kind, optional: false }
+    }
+}
+
+/// Whose the rows of a list are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Not a list.
+    NotAList,
+    /// The path already names whose they are.
+    Bound,
+    /// Nobody's in particular: reading it takes the grant `*`.
+    All,
+    /// These columns tell.
+    Columns(&'static [Row]),
+}
+
 /// Which column of a list tells whose a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -230,19 +255,6 @@ pub struct Row {
     pub subject: Subject,
     /// The column.
     pub column: &'static str,
-}
-
-/// What a row can belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A guest by vmid.
-    Guest,
-    /// A node by name.
-    Node,
-    /// A storage by id.
-    Storage,
-    /// A pool by id.
-    Pool,
 }
 
 /// Who runs the operation on the PVE side, which limits how many may be in flight.
@@ -288,19 +300,6 @@ pub enum Permission {
     PermModify(&'static str),
 }
 
-/// How a lost answer of a mutation is settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settle {
-    /// Not a mutation.
-    None,
-    /// By finding its task.
-    Task,
-    /// By reading the object back.
-    ReadBack,
-    /// By a person.
-    Person,
-}
-
 /// The inverse of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo {
@@ -341,12 +340,12 @@ pub struct Operation {
     pub fixed: &'static [(&'static str, &'static str)],
     /// What it answers with.
     pub answer: Answer,
-    /// How rows of its list are tied to what a grant names; empty: it takes the grant `*`.
-    pub rows: &'static [Row],
+    /// How rows of its list are tied to what a grant names.
+    pub rows: Rows,
     /// What a plan's preview depends on, beyond identity.
     pub binds: &'static [&'static str],
-    /// How a lost answer is settled.
-    pub settle: Settle,
+    /// How a lost answer is settled; nothing for reads.
+    pub settle: Option<Settle>,
     /// Its inverse.
     pub undo: Undo,
     /// Takes something running down.
@@ -366,6 +365,34 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// What an operation is unless its entry says otherwise. It has no name and is in no table.
+    pub const BASE: Self = Self {
+        name: "",
+        verb: Verb::Get,
+        path: "",
+        segments: &[],
+        summary: "",
+        area: Area::Cluster,
+        tier: Tier::Destructive,
+        offered: Offered::Yes,
+        leaves: &[],
+        params: &[],
+        low_args: &[],
+        fixed: &[],
+        answer: Answer::Nothing,
+        rows: Rows::NotAList,
+        binds: &[],
+        settle: None,
+        undo: Undo::NotNeeded,
+        interrupts: false,
+        flags: &[],
+        guards: &[],
+        permission: Permission::RootOnly,
+        proxied: false,
+        lane: Lane::Proxy,
+        releases: Releases::ALL,
+    };
+
     /// The parameter with this name; for an indexed one give `net[n]` or a member like `net0`.
     pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
         self.params.iter().find(|parameter| parameter.index_of(name).is_some())
@@ -378,6 +405,60 @@ impl Operation {
 }
 
 impl Parameter {
+    /// A required one, known to every pinned release.
+    pub const fn new(name: &'static str, place: Place, kind: Kind, role: Role) -> Self {
+        Self { name, place, kind, required: true, default: None, role, index: None, requires: None, only_with: None, releases: Releases::ALL, words: None }
+    }
+
+    /// May be left out.
+    #[must_use]
+    pub const fn optional(mut self) -> Self {
+        self.required = false;
+        self
+    }
+
+    /// What PVE takes where it is left out.
+    #[must_use]
+    pub const fn or_else(mut self, default: &'static str) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// One of a numbered family.
+    #[must_use]
+    pub const fn indexed(mut self, first: u16, last: u16) -> Self {
+        self.index = Some((first, last));
+        self
+    }
+
+    /// Only together with this one.
+    #[must_use]
+    pub const fn with(mut self, other: &'static str) -> Self {
+        self.requires = Some(other);
+        self
+    }
+
+    /// Only where that one has one of these values.
+    #[must_use]
+    pub const fn only_where(mut self, other: &'static str, values: &'static [&'static str]) -> Self {
+        self.only_with = Some((other, values));
+        self
+    }
+
+    /// Not before this release.
+    #[must_use]
+    pub const fn since(mut self, release: Release) -> Self {
+        self.releases = Releases::since(release);
+        self
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn words(mut self, words: &'static str) -> Self {
+        self.words = Some(words);
+        self
+    }
+
     /// Whether `name` means this parameter: `Some(None)` by its own name,
     /// `Some(Some(3))` for member `net3` of `net[n]` inside the range.
     pub fn index_of(&self, name: &str) -> Option<Option<u16>> {
@@ -392,4 +473,41 @@ impl Parameter {
         let index = digits.parse().ok()?;
         (first <= index && index <= last).then_some(Some(index))
     }
+}
+
+/// What a named tool runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// The server's own.
+    Gateway,
+    /// This operation.
+    One(&'static str),
+    /// One for each kind of guest.
+    ByKind {
+        /// For VMs.
+        qemu: &'static str,
+        /// For containers.
+        lxc: &'static str,
+    },
+}
+
+/// A named tool.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// Its toolset.
+    pub toolset: &'static str,
+    /// Exactly what a client sees of it in `tools/list`, as JSON.
+    pub definition: &'static str,
+    /// What it runs.
+    pub runs: Runs,
+    /// PVE's parameters that callers may give.
+    pub args: &'static [&'static str],
+    /// PVE's parameters that are sent always.
+    pub fixed: &'static [(&'static str, &'static str)],
+    /// How the runtime reshapes the answer.
+    pub projection: Option<&'static str>,
+    /// Which rows of the resources snapshot it shows: column and value.
+    pub filter: &'static [(&'static str, &'static str)],
 }
