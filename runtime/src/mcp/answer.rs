@@ -3,10 +3,8 @@
 //! A result goes out twice, as text and as `structuredContent`. Both come from the same string, so the two cannot
 //! differ, and nothing is serialised twice.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use rmcp::model::{JsonObject, Tool};
+use rmcp::model::Tool;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -78,11 +76,6 @@ impl ToolList {
     /// The JSON array of the tools.
     pub fn json(&self) -> &Bytes {
         &self.json
-    }
-
-    /// The input schema of a tool in this list.
-    pub fn input_schema(&self, name: &str) -> Option<Arc<JsonObject>> {
-        self.tools.iter().find(|tool| tool.name == name).map(|tool| Arc::clone(&tool.input_schema))
     }
 }
 

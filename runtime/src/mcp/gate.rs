@@ -82,14 +82,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
                 "Try again in a second.",
             )
         })?;
-        let principal = door::bearer(&parts.headers).and_then(|token| self.authenticator.authenticate(token)).ok_or_else(|| {
-            refuse(
-                StatusCode::UNAUTHORIZED,
-                "unauthorized",
-                "the request carries no valid token",
-                "Send the header `Authorization: Bearer …` with a token from the server's token file; it may have expired.",
-            )
-        })?;
+        let principal = self.principal(&parts.headers)?;
         let view = self.view(parts.uri.path())?;
         let _permit = self.tokens.enter(principal.id(), Instant::now()).map_err(|reason| Box::new(self.too_much(reason, principal.id())))?;
         if parts.method == Method::POST && !door::is_json(&parts.headers) {
@@ -128,6 +121,17 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
             )));
         }
         Ok(())
+    }
+
+    fn principal(&self, headers: &http::HeaderMap) -> Result<Arc<S::Principal>, Box<Response>> {
+        let recognised = match door::bearer(headers) {
+            Some(token) => self.authenticator.authenticate(token),
+            None => Err("the request carries no bearer token".to_owned()),
+        };
+        recognised.map_err(|message| {
+            let next = "Send the header `Authorization: Bearer …` with a token of this server.";
+            Box::new(refuse(StatusCode::UNAUTHORIZED, "unauthorized", message, next))
+        })
     }
 
     fn view(&self, path: &str) -> Result<View, Box<Response>> {

@@ -28,6 +28,10 @@ pub use http::{HttpConfig, Running, ServeError, serve_http};
 pub use limits::Limits;
 pub use stdio::{StdioError, serve_stdio};
 
+/// What the log's filter has to hold, whatever else it is set to: at its finer levels the SDK writes whole requests,
+/// with arguments that may be secrets, and several lines for each.
+pub const LOG_DIRECTIVE: &str = "rmcp=warn";
+
 /// What the MCP side serves.
 pub trait Surface: Send + Sync + 'static {
     /// Who calls.
@@ -60,10 +64,10 @@ pub trait Authenticator: Send + Sync + 'static {
     /// Who bears a token.
     type Principal: Identity;
 
-    /// The bearer of `token`, or `None` if there is none or it has expired.
+    /// The bearer of `token`, or a sentence for its bearer that says why it is not accepted.
     ///
     /// The time it takes must not depend on how much of a token is right.
-    fn authenticate(&self, token: &str) -> Option<Arc<Self::Principal>>;
+    fn authenticate(&self, token: &str) -> Result<Arc<Self::Principal>, String>;
 }
 
 /// Which list of tools a client asked for, by the path it uses.

@@ -20,8 +20,8 @@ impl Identity for Anyone {
 impl Authenticator for Anyone {
     type Principal = Self;
 
-    fn authenticate(&self, token: &str) -> Option<Arc<Self>> {
-        (token == TOKEN).then(|| Arc::new(Self))
+    fn authenticate(&self, token: &str) -> Result<Arc<Self>, String> {
+        (token == TOKEN).then(|| Arc::new(Self)).ok_or_else(|| "unknown token".to_owned())
     }
 }
 

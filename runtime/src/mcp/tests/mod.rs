@@ -100,11 +100,11 @@ pub(super) struct Book;
 impl Authenticator for Book {
     type Principal = Person;
 
-    fn authenticate(&self, token: &str) -> Option<Arc<Person>> {
+    fn authenticate(&self, token: &str) -> Result<Arc<Person>, String> {
         match token {
-            "token-of-ann" => Some(Arc::new(Person("ann"))),
-            "token-of-bob" => Some(Arc::new(Person("bob"))),
-            _ => None,
+            "token-of-ann" => Ok(Arc::new(Person("ann"))),
+            "token-of-bob" => Ok(Arc::new(Person("bob"))),
+            _ => Err("the bearer token is not known to this server".to_owned()),
         }
     }
 }
