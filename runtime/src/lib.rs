@@ -2,3 +2,6 @@
 pub mod mcp;
 pub mod values;
 pub mod untrusted;
+pub mod config;
+pub mod grant;
+pub mod tokens;
