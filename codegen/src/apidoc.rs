@@ -23,7 +23,7 @@ pub use errors::{ApidocErrors, Place};
 pub use permission::{Check, GroupsParam, Permissions, UserIdParam};
 pub use schema::{Additional, Format, Kind, Link, Schema};
 
-use reader::{Mode, Reader};
+use reader::Mode;
 
 /// Verb of an operation. PVE has no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +61,7 @@ impl fmt::Display for Verb {
 }
 
 /// Everything that the apidoc says about one operation.
+#[expect(clippy::struct_excessive_bools, reason = "PVE's own flags, independent of each other")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Method {
     /// Its verb.

@@ -8,7 +8,7 @@ mod compare;
 mod permissions;
 mod suggest;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
@@ -70,11 +70,16 @@ pub fn report(old: &Apidoc, old_release: &str, new: &Apidoc, new_release: &str) 
     let added_lines = added.iter().map(|(name, method)| format!("`{name}`{}", suggest::remarks(method)));
     section(&mut out, "Operations added", added_lines);
     section(&mut out, "Operations removed", removed.iter().map(|name| format!("`{name}`")));
-    section(&mut out, "Parameters added", &sections.added);
-    section(&mut out, "Parameters removed", &sections.removed);
-    section(&mut out, "Parameters tightened", &sections.tightened);
-    section(&mut out, "Parameters loosened", &sections.loosened);
-    section(&mut out, "Parameters changed otherwise", &sections.otherwise);
+    let parameters = [
+        (Effect::Added, "Parameters added"),
+        (Effect::Removed, "Parameters removed"),
+        (Effect::Tightened, "Parameters tightened"),
+        (Effect::Loosened, "Parameters loosened"),
+        (Effect::Otherwise, "Parameters changed otherwise"),
+    ];
+    for (effect, title) in parameters {
+        section(&mut out, title, sections.parameters(effect));
+    }
     section(&mut out, "Flags moved", &sections.flags);
     section(&mut out, "Permissions changed", &sections.permissions);
     section(&mut out, "Answers changed", &sections.answers);
@@ -106,15 +111,12 @@ fn new_names(old: &Apidoc, new: &Apidoc) -> Vec<String> {
     names(new).difference(&known).map(|name| format!("`{name}`")).collect()
 }
 
-/// The lines of the report about operations that both releases have.
+/// The report about operations that both releases have.
 #[derive(Default)]
 struct Sections {
     changed: BTreeSet<String>,
-    added: Vec<String>,
-    removed: Vec<String>,
-    tightened: Vec<String>,
-    loosened: Vec<String>,
-    otherwise: Vec<String>,
+    /// Which operations share a change of a parameter, so that one that is used everywhere is read once.
+    parameters: BTreeMap<(Effect, String, String), Vec<String>>,
     flags: Vec<String>,
     permissions: Vec<String>,
     answers: Vec<String>,
@@ -122,17 +124,12 @@ struct Sections {
 
 impl Sections {
     fn method(&mut self, name: &str, old: &Method, new: &Method) {
+        let mut texts: BTreeMap<(Effect, String), Vec<String>> = BTreeMap::new();
         for Change { effect, place, text } in compare::parameters(&old.parameters, &new.parameters) {
-            let place = if place.is_empty() { String::new() } else { format!(" `{place}`") };
-            let line = format!("`{name}`{place}: {text}");
-            let lines = match effect {
-                Effect::Added => &mut self.added,
-                Effect::Removed => &mut self.removed,
-                Effect::Tightened => &mut self.tightened,
-                Effect::Loosened => &mut self.loosened,
-                Effect::Otherwise => &mut self.otherwise,
-            };
-            lines.push(line);
+            texts.entry((effect, place)).or_default().push(text);
+        }
+        for ((effect, place), texts) in texts {
+            self.parameters.entry((effect, place, texts.join(", "))).or_default().push(name.to_owned());
             self.changed.insert(name.to_owned());
         }
         let flags = flags(old, new);
@@ -150,6 +147,19 @@ impl Sections {
         if !flags.is_empty() || old.permissions != new.permissions || !answers.is_empty() {
             self.changed.insert(name.to_owned());
         }
+    }
+
+    fn parameters(&self, effect: Effect) -> Vec<String> {
+        let of_effect = self.parameters.iter().filter(|((of, ..), _)| *of == effect);
+        of_effect
+            .map(|((_, place, text), operations)| {
+                let place = if place.is_empty() { "parameters".to_owned() } else { format!("`{place}`") };
+                match operations.as_slice() {
+                    [only] => format!("{place} of `{only}`: {text}"),
+                    several => format!("{place} of {} operations: {text}\n  - `{}`", several.len(), several.join("`\n  - `")),
+                }
+            })
+            .collect()
     }
 }
 

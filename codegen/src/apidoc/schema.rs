@@ -131,8 +131,11 @@ pub struct Schema {
 
 impl Schema {
     /// Whether the value has to be given: `optional` says so; a wrapper that has only variants is
-    /// required only if every one of them is.
+    /// required only if every one of them is, and another spelling of a key never is.
     pub fn required(&self) -> bool {
+        if self.alias.is_some() {
+            return false;
+        }
         match self.optional {
             Some(optional) => !optional,
             None => self.one_of.iter().all(Schema::required),
@@ -154,7 +157,8 @@ impl Reader {
             self.at(key, |reader| reader.key(&mut schema, key, value));
         }
         for (key, value) in object {
-            if !KEYS.contains(&key.as_str()) {
+            let typo = ["min", "max"].contains(&key.as_str()) && value.is_number();
+            if !typo && !KEYS.contains(&key.as_str()) {
                 self.unread(key, value, &PROSE);
             }
         }
@@ -186,11 +190,7 @@ impl Reader {
             },
             "minimum" => schema.minimum = self.number(value),
             "maximum" => schema.maximum = self.number(value),
-            "min" | "max" => {
-                if self.number(value).is_some() {
-                    self.defect(&format!("`{key}` is a typo of `{key}imum`"));
-                }
-            }
+            "min" | "max" if value.is_number() => self.defect(&format!("`{key}` is a typo of `{key}imum`")),
             "minLength" => schema.min_length = self.length(value),
             "maxLength" => schema.max_length = self.length(value),
             "pattern" => schema.pattern = self.text(value),
@@ -285,8 +285,8 @@ impl Reader {
 }
 
 /// The keys of a schema that are read.
-const KEYS: [&str; 25] = [
-    "type", "format", "properties", "items", "additionalProperties", "optional", "default", "minimum", "maximum", "min", "max",
+const KEYS: [&str; 23] = [
+    "type", "format", "properties", "items", "additionalProperties", "optional", "default", "minimum", "maximum",
     "minLength", "maxLength", "pattern", "enum", "typetext", "alias", "keyAlias", "default_key", "requires", "renderer", "links",
     "instance-types", "type-property", "oneOf",
 ];

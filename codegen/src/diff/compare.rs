@@ -7,7 +7,7 @@ use serde_json::Number;
 use crate::apidoc::{Additional, Format, Schema};
 
 /// What a change means for callers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
     Added,
     Removed,
@@ -46,14 +46,13 @@ impl Changes {
     fn maps(&mut self, old: &BTreeMap<String, Schema>, new: &BTreeMap<String, Schema>, parent: &str) {
         let place = |name: &str| if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") };
         for (name, after) in new {
-            match old.get(name) {
-                Some(before) => self.schemas(before, after, &place(name)),
-                None => {
-                    self.push(Effect::Added, &place(name), in_short(after));
-                    if after.required() {
-                        self.push(Effect::Tightened, &place(name), "new and required");
-                    }
-                }
+            if let Some(before) = old.get(name) {
+                self.schemas(before, after, &place(name));
+                continue;
+            }
+            self.push(Effect::Added, &place(name), in_short(after));
+            if after.required() {
+                self.push(Effect::Tightened, &place(name), "new and required");
             }
         }
         for name in old.keys().filter(|name| !new.contains_key(*name)) {
@@ -62,6 +61,11 @@ impl Changes {
     }
 
     fn schemas(&mut self, old: &Schema, new: &Schema, place: &str) {
+        if old.alias != new.alias || old.key_alias != new.key_alias {
+            // A spelling has no type or bounds to compare.
+            self.push(Effect::Otherwise, place, format!("{} -> {}", in_short(old), in_short(new)));
+            return;
+        }
         match (old.required(), new.required()) {
             (false, true) => self.push(Effect::Tightened, place, "now required"),
             (true, false) => self.push(Effect::Loosened, place, "now optional"),
@@ -83,8 +87,6 @@ impl Changes {
         self.additional(old, new, place);
         self.otherwise(old.default.as_ref(), new.default.as_ref(), place, "default");
         self.otherwise(old.typetext.as_ref(), new.typetext.as_ref(), place, "grammar");
-        self.otherwise(old.alias.as_ref(), new.alias.as_ref(), place, "alias");
-        self.otherwise(old.key_alias.as_ref(), new.key_alias.as_ref(), place, "keyAlias");
         self.otherwise(old.default_key.then_some(true), new.default_key.then_some(true), place, "default_key");
         self.maps(&old.properties, &new.properties, place);
         match (&old.items, &new.items) {
@@ -201,10 +203,13 @@ impl Changes {
 }
 
 fn kind(schema: &Schema) -> &'static str {
-    schema.kind.map_or("none", |kind| kind.as_str())
+    schema.kind.map_or("no type", |kind| kind.as_str())
 }
 
 fn in_short(schema: &Schema) -> String {
+    if let Some(alias) = &schema.alias {
+        return format!("another spelling of `{alias}`");
+    }
     let format = match &schema.format {
         Some(Format::Named(name)) => format!(", format `{name}`"),
         Some(Format::Nested(_)) => ", a property string".to_owned(),
