@@ -91,9 +91,13 @@ fn node<'a>(nodes: &'a mut [Value], path: &str) -> Option<&'a mut Value> {
     None
 }
 
-/// A parameter, then keys of its property string.
+/// A parameter, or `returns` and a property of the answer; then keys of its property string.
 fn descend<'a>(method: &'a mut Map<String, Value>, steps: &[&str]) -> Option<&'a mut Map<String, Value>> {
-    let mut schema = method.get_mut("parameters")?.as_object_mut()?;
+    let (root, steps) = match steps {
+        ["returns", below @ ..] => ("returns", below),
+        _ => ("parameters", steps),
+    };
+    let mut schema = method.get_mut(root)?.as_object_mut()?;
     for (depth, step) in steps.iter().enumerate() {
         let inside = if depth == 0 { "properties" } else { "format" };
         schema = schema.get_mut(inside)?.get_mut(*step)?.as_object_mut()?;

@@ -11,7 +11,7 @@ use crate::overlay::{Decision, Entry, Overlay, OfferedKey, Privileges, Range, Ro
 use crate::pattern::Pattern;
 use crate::pin::Pin;
 use crate::problem::Problems;
-use crate::terms::{Flag, Reason, Tier};
+use crate::terms::{Flag, Reason, Role, Tier};
 use crate::tools;
 
 /// The pinned releases, read.
@@ -419,7 +419,7 @@ fn check_privileges(operations: &[Operation], privileges: &Privileges, problems:
         let known: BTreeSet<&str> = operations
             .iter()
             .filter(|operation| operation.verb != "GET" && paths.contains(&operation.path.as_str()))
-            .flat_map(|operation| operation.params.iter().map(|parameter| parameter.name.as_str()))
+            .flat_map(|operation| operation.params.iter().filter(|parameter| parameter.place != "path" && parameter.role != Role::GuestNew).map(|parameter| parameter.name.as_str()))
             .collect();
         for option in options.keys().filter(|option| !known.contains(option.as_str())) {
             problems.push(place, format!("`{option}` is not an option of {}: remove it, or correct it", paths[0]));

@@ -125,6 +125,7 @@ vocabulary! {
         Lockout = "lockout", "It may cut off people, or pvegate itself.";
         Staged = "staged", "It takes effect only with a later apply.";
         Bulk = "bulk", "It reaches guests that its arguments do not enumerate.";
+        BulkUnlessListed = "bulk-unless-listed", "It reaches guests of its own choice where its arguments list none.";
         StartsWork = "starts-work", "The read makes a node or guest work.";
         SecretOut = "secret-out", "The answer may hold a secret.";
         SecretIn = "secret-in", "An argument is a secret.";

@@ -92,8 +92,9 @@ impl Changes {
         match (&old.items, &new.items) {
             (Some(before), Some(after)) => self.schemas(before, after, &format!("{place}[]")),
             (None, Some(_)) => self.push(Effect::Tightened, place, "its elements are now described"),
-            (Some(_), None) => self.push(Effect::Loosened, place, "its elements are no longer described"),
-            (None, None) => {}
+            // Where variants describe them instead, those are reported.
+            (Some(_), None) if new.one_of.is_empty() => self.push(Effect::Loosened, place, "its elements are no longer described"),
+            (_, None) => {}
         }
         self.variants(old, new, place);
     }
