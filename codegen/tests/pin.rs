@@ -335,7 +335,7 @@ fn a_wrapper_is_required_only_if_every_variant_is() {
     let wrappers: Vec<_> = newest
         .methods
         .values()
-        .flat_map(|method| method.parameters.properties.iter().map(move |(name, schema)| (name, schema)))
+        .flat_map(|method| &method.parameters.properties)
         .filter(|(_, schema)| !schema.one_of.is_empty())
         .collect();
     assert_eq!(wrappers.len(), 6);
