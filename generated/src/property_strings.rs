@@ -6,10 +6,6 @@ use crate::model::{Key, Kind, PropertyString};
 use crate::property_strings;
 use crate::terms::{Role, Value};
 
-/// `POST /cluster/backup fleecing` and 2 more.
-pub static BACKUP_FLEECING: PropertyString = PropertyString { name: "BackupFleecing", default_key: None, keys: &[
-] };
-
 /// `POST /cluster/backup performance` and 2 more.
 pub static BACKUP_PERFORMANCE: PropertyString = PropertyString { name: "BackupPerformance", default_key: None, keys: &[
 ] };
@@ -32,6 +28,12 @@ pub static CLUSTER_CRS: PropertyString = PropertyString { name: "ClusterCrs", de
     Key { name: "ha-auto-rebalance-method", kind: Kind::Choice(&["bruteforce", "topsis"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "ha-auto-rebalance-threshold", kind: Kind::Number(Some(0.0), Some(100.0)), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "ha-rebalance-on-start", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
+] };
+
+/// `POST /cluster/backup fleecing` and 2 more.
+pub static CLUSTER_FLEECING: PropertyString = PropertyString { name: "ClusterFleecing", default_key: Some("enabled"), keys: &[
+    Key { name: "enabled", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
+    Key { name: "storage", kind: Kind::text(Value::Storage), required: false, alias: None, key_alias: None, role: Role::Storage },
 ] };
 
 /// `PUT /cluster/options ha`.

@@ -93,6 +93,8 @@ pub enum Flag {
     Staged,
     /// It reaches guests that its arguments do not enumerate.
     Bulk,
+    /// It reaches guests of its own choice where its arguments list none.
+    BulkUnlessListed,
     /// The read makes a node or guest work.
     StartsWork,
     /// The answer may hold a secret.
@@ -111,7 +113,7 @@ pub enum Flag {
 
 impl Flag {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Egress, Self::Lockout, Self::Staged, Self::Bulk, Self::StartsWork, Self::SecretOut, Self::SecretIn, Self::Deprecated, Self::Experimental, Self::GrowsOnly, Self::Index, ];
+    pub const ALL: &'static [Self] = &[Self::Egress, Self::Lockout, Self::Staged, Self::Bulk, Self::BulkUnlessListed, Self::StartsWork, Self::SecretOut, Self::SecretIn, Self::Deprecated, Self::Experimental, Self::GrowsOnly, Self::Index, ];
 
     /// The word in the overlay and in messages.
     pub const fn as_str(self) -> &'static str {
@@ -120,6 +122,7 @@ impl Flag {
             Self::Lockout => "lockout",
             Self::Staged => "staged",
             Self::Bulk => "bulk",
+            Self::BulkUnlessListed => "bulk-unless-listed",
             Self::StartsWork => "starts-work",
             Self::SecretOut => "secret-out",
             Self::SecretIn => "secret-in",

@@ -359,7 +359,6 @@ pub static OPERATIONS: [Operation; 39] = [
         binds: &["config", "status"],
         settle: Some(Settle::Task),
         undo: Undo::Operation("POST /nodes/{node}/lxc/{vmid}/move_volume"),
-        interrupts: true,
         permission: Permission::Perm { path: "/vms/{vmid}", privs: &["VM.Config.Disk"], any: false, require_param: None },
         proxied: true,
         lane: Lane::Daemon,

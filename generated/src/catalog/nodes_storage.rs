@@ -352,7 +352,7 @@ pub static OPERATIONS: [Operation; 20] = [
         binds: &["content"],
         settle: Some(Settle::Task),
         undo: Undo::None("the pruned backups are gone"),
-        flags: &[Flag::Bulk],
+        flags: &[Flag::BulkUnlessListed],
         permission: Permission::InCode("vmid given: Datastore.AllocateSpace@/storage/{storage} and VM.Backup@/vms/{vmid}; else Datastore.Allocate@/storage/{storage}"),
         proxied: true,
         lane: Lane::Daemon,

@@ -84,7 +84,7 @@ pub static OPERATIONS: [Operation; 7] = [
         binds: &["definition", "members"],
         settle: Some(Settle::ReadBack),
         undo: Undo::Operation("PUT /pools"),
-        flags: &[Flag::Bulk],
+        flags: &[Flag::BulkUnlessListed],
         permission: Permission::Perm { path: "/pool/{poolid}", privs: &["Pool.Allocate"], any: false, require_param: None },
         lane: Lane::Daemon,
         ..Operation::BASE
@@ -146,7 +146,7 @@ pub static OPERATIONS: [Operation; 7] = [
         binds: &["definition", "members"],
         settle: Some(Settle::ReadBack),
         undo: Undo::Operation("PUT /pools/{poolid}"),
-        flags: &[Flag::Bulk, Flag::Deprecated],
+        flags: &[Flag::BulkUnlessListed, Flag::Deprecated],
         permission: Permission::Perm { path: "/pool/{poolid}", privs: &["Pool.Allocate"], any: false, require_param: None },
         lane: Lane::Daemon,
         ..Operation::BASE
