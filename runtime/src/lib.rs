@@ -5,3 +5,5 @@ pub mod untrusted;
 pub mod config;
 pub mod grant;
 pub mod tokens;
+pub mod pve;
+pub mod redact;
