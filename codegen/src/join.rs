@@ -96,7 +96,7 @@ pub fn join(pinned: &Pinned, overlay: &Overlay) -> Result<Model, Problems> {
     glossary.finish(&mut problems);
     let (patterns, property_strings) = kinds.finish(&mut problems);
     check_privileges(&operations, &overlay.privileges, &mut problems);
-    check_references(&operations, &mut problems);
+    check_references(&operations, &overlay.internal, &mut problems);
     let mut model = Model {
         counts: pinned.releases.iter().cloned().zip(pinned.apidocs.iter().map(|apidoc| apidoc.methods.len())).collect(),
         removed: removed(pinned, newest),
@@ -106,6 +106,7 @@ pub fn join(pinned: &Pinned, overlay: &Overlay) -> Result<Model, Problems> {
         property_strings,
         patterns,
         tools: Vec::new(),
+        internal: overlay.internal.clone(),
         option_privileges: option_privileges(&overlay.privileges),
     };
     model.tools = tools::tools(&overlay.tools, &overlay.wire, &model, &mut problems);
@@ -390,8 +391,11 @@ fn check_decision(operation: &Operation, entry: &Entry<Decision>, problems: &mut
 }
 
 /// Operations that entries name have to exist.
-fn check_references(operations: &[Operation], problems: &mut Problems) {
+fn check_references(operations: &[Operation], internal: &BTreeMap<String, String>, problems: &mut Problems) {
     let names: BTreeSet<&str> = operations.iter().map(|operation| operation.name.as_str()).collect();
+    for (key, name) in internal.iter().filter(|(_, name)| !names.contains(name.as_str())) {
+        problems.push(format!("internal.toml {key}"), format!("there is no operation `{name}`"));
+    }
     for operation in operations {
         match &operation.keys.undo {
             Some(UndoKey::Operation(name)) if !names.contains(name.as_str()) => problems.push(&operation.decided_at, format!("undo: there is no operation `{name}`")),

@@ -25,6 +25,8 @@ pub struct Model {
     pub patterns: Vec<String>,
     /// The named tools, by toolset and name.
     pub tools: Vec<Tool>,
+    /// Operations that the server itself needs, by the name that its code uses.
+    pub internal: BTreeMap<String, String>,
     /// Privileges that config options ask for one by one: (`qemu` or `lxc`, option) to privilege.
     pub option_privileges: BTreeMap<(String, String), String>,
 }

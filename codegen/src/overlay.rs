@@ -36,6 +36,8 @@ pub struct Overlay {
     pub synthetic: Vec<Entry<Synthetic>>,
     /// Named tools.
     pub tools: Vec<Entry<Tool>>,
+    /// Operations that the server itself needs, by the name that its code uses.
+    pub internal: BTreeMap<String, String>,
 }
 
 /// One entry, and where it stands.
@@ -348,6 +350,12 @@ struct FixupsFile {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct InternalFile {
+    operations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ToolsFile {
     toolset: String,
     #[serde(default)]
@@ -370,6 +378,7 @@ impl Overlay {
                     overlay.words = file.entries(parsed.words);
                     overlay.wire = parsed.wire;
                 }),
+                "internal.toml" => file.parse().map(|parsed: InternalFile| overlay.internal = parsed.operations),
                 "privileges.toml" => file.parse().map(|parsed| overlay.privileges = parsed),
                 "fixups.toml" => file.parse().map(|parsed: FixupsFile| {
                     overlay.fixups = file.entries(parsed.fixups);

@@ -6,6 +6,8 @@
 
 #[rustfmt::skip] // One fact a line, however long.
 pub mod catalog;
+#[rustfmt::skip] // One fact a line, however long.
+pub mod internal;
 pub mod model;
 #[rustfmt::skip] // One fact a line, however long.
 pub mod patterns;

@@ -54,13 +54,27 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
     files.insert("generated/src/catalog/mod.rs".to_owned(), index_file(model, &groups, &index));
     files.insert("generated/src/patterns.rs".to_owned(), patterns_file(model));
     files.insert("generated/src/property_strings.rs".to_owned(), property_strings_file(model));
+    files.insert("generated/src/internal.rs".to_owned(), internal_file(model, &index));
     files.insert("generated/src/lib.rs".to_owned(), lib_file(model));
+}
+
+fn internal_file(model: &Model, index: &[(&str, String)]) -> String {
+    let mut text = header(model, "Operations that the server itself needs, whoever calls.");
+    text.push_str("use crate::catalog::*;\nuse crate::model::Operation;\n\n");
+    for (key, name) in &model.internal {
+        if let Ok(at) = index.binary_search_by(|(known, _)| (*known).cmp(name.as_str()))
+            && let Some((_, place)) = index.get(at)
+        {
+            let _ = write!(text, "/// `{name}`\npub static {}: &Operation = {place};\n\n", key.to_uppercase());
+        }
+    }
+    text
 }
 
 fn lib_file(model: &Model) -> String {
     let mut text = header(model, "What pvegate knows about the PVE API, as static data: operations, types, tools.");
     text.push_str("#![deny(warnings)]\n\n");
-    for (module, skip) in [("catalog", true), ("model", false), ("patterns", true), ("property_strings", true), ("terms", true), ("tools", true)] {
+    for (module, skip) in [("catalog", true), ("internal", true), ("model", false), ("patterns", true), ("property_strings", true), ("terms", true), ("tools", true)] {
         if skip {
             text.push_str("#[rustfmt::skip] // One fact a line, however long.\n");
         }

@@ -2078,7 +2078,7 @@ pub static OPERATIONS: [Operation; 120] = [
         answer: Answer::Nothing,
         binds: &["status", "members"],
         settle: Some(Settle::ReadBack),
-        undo: Undo::None("only hands on site or wake-on-LAN start it again"),
+        undo: Undo::None("a reboot ends by itself; a node that is off starts on site or by wake-on-LAN"),
         interrupts: true,
         flags: &[Flag::Lockout, Flag::Bulk],
         guards: &[Guard::KeepsManagementAccess],

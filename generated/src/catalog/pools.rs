@@ -23,6 +23,7 @@ pub static OPERATIONS: [Operation; 7] = [
         settle: Some(Settle::ReadBack),
         undo: Undo::Operation("POST /pools"),
         flags: &[Flag::Bulk],
+        guards: &[Guard::KeepsOwnAccess],
         permission: Permission::Perm { path: "/pool/{poolid}", privs: &["Pool.Allocate"], any: false, require_param: None },
         lane: Lane::Daemon,
         ..Operation::BASE
@@ -75,7 +76,7 @@ pub static OPERATIONS: [Operation; 7] = [
         params: &[
             Parameter::new("allow-move", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
-            Parameter::new("delete", Place::Body, Kind::Boolean, Role::Unset).optional().or_else("0"),
+            Parameter::new("delete", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("poolid", Place::Body, Kind::text(Value::Pool), Role::Pool),
             Parameter::new("storage", Place::Body, Kind::List(&Kind::text(Value::Storage)), Role::StorageList).optional(),
             Parameter::new("vms", Place::Body, Kind::List(&Kind::text(Value::Vmid)), Role::GuestList).optional(),
@@ -85,6 +86,7 @@ pub static OPERATIONS: [Operation; 7] = [
         settle: Some(Settle::ReadBack),
         undo: Undo::Operation("PUT /pools"),
         flags: &[Flag::BulkUnlessListed],
+        guards: &[Guard::KeepsOwnAccess],
         permission: Permission::Perm { path: "/pool/{poolid}", privs: &["Pool.Allocate"], any: false, require_param: None },
         lane: Lane::Daemon,
         ..Operation::BASE
@@ -105,6 +107,7 @@ pub static OPERATIONS: [Operation; 7] = [
         settle: Some(Settle::ReadBack),
         undo: Undo::Operation("POST /pools"),
         flags: &[Flag::Bulk, Flag::Deprecated],
+        guards: &[Guard::KeepsOwnAccess],
         permission: Permission::Perm { path: "/pool/{poolid}", privs: &["Pool.Allocate"], any: false, require_param: None },
         lane: Lane::Daemon,
         ..Operation::BASE
@@ -138,7 +141,7 @@ pub static OPERATIONS: [Operation; 7] = [
             Parameter::new("poolid", Place::Path, Kind::text(Value::Pool), Role::Pool),
             Parameter::new("allow-move", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
-            Parameter::new("delete", Place::Body, Kind::Boolean, Role::Unset).optional().or_else("0"),
+            Parameter::new("delete", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("storage", Place::Body, Kind::List(&Kind::text(Value::Storage)), Role::StorageList).optional(),
             Parameter::new("vms", Place::Body, Kind::List(&Kind::text(Value::Vmid)), Role::GuestList).optional(),
         ],
@@ -147,6 +150,7 @@ pub static OPERATIONS: [Operation; 7] = [
         settle: Some(Settle::ReadBack),
         undo: Undo::Operation("PUT /pools/{poolid}"),
         flags: &[Flag::BulkUnlessListed, Flag::Deprecated],
+        guards: &[Guard::KeepsOwnAccess],
         permission: Permission::Perm { path: "/pool/{poolid}", privs: &["Pool.Allocate"], any: false, require_param: None },
         lane: Lane::Daemon,
         ..Operation::BASE
