@@ -1,4 +1,4 @@
-//! (skeleton)
+//! pvegate: one MCP server in front of many Proxmox VE clusters.
 pub mod mcp;
 pub mod values;
 pub mod untrusted;
@@ -7,3 +7,5 @@ pub mod grant;
 pub mod tokens;
 pub mod pve;
 pub mod redact;
+pub mod snapshot;
+pub mod args;

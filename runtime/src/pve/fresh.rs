@@ -6,7 +6,8 @@ use arc_swap::ArcSwapOption;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex as Gate, OwnedMutexGuard};
 use tokio::time::Instant;
@@ -21,8 +22,8 @@ struct Inner<T> {
     current: ArcSwapOption<Stamped<T>>,
     /// Held by the one request that is under way; the last failure lies behind it.
     gate: Arc<Gate<Option<(Instant, PveError)>>>,
-    /// Nothing that was asked for before this counts.
-    floor: Mutex<Option<Instant>>,
+    /// Counts expiries: what was asked for before the last one does not count.
+    era: AtomicU64,
     limit: Duration,
     fetch: Fetch<T>,
 }
@@ -31,6 +32,7 @@ struct Inner<T> {
 struct Stamped<T> {
     value: Arc<T>,
     asked: Instant,
+    era: u64,
 }
 
 impl<T> Clone for Fresh<T> {
@@ -48,7 +50,7 @@ impl<T> fmt::Debug for Fresh<T> {
 impl<T: Send + Sync + 'static> Fresh<T> {
     /// A value that is at most `limit` old.
     pub fn new(limit: Duration, fetch: Fetch<T>) -> Self {
-        Self(Arc::new(Inner { current: ArcSwapOption::empty(), gate: Arc::default(), floor: Mutex::default(), limit, fetch }))
+        Self(Arc::new(Inner { current: ArcSwapOption::empty(), gate: Arc::default(), era: AtomicU64::new(0), limit, fetch }))
     }
 
     /// The value; reads it if there is none that is fresh enough.
@@ -80,7 +82,7 @@ impl<T: Send + Sync + 'static> Fresh<T> {
 
     /// Makes the next reader ask PVE again.
     pub fn expire(&self) {
-        *self.0.floor.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.0.era.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The value that is there, however old, with its age.
@@ -93,17 +95,16 @@ impl<T: Send + Sync + 'static> Fresh<T> {
         let current = self.0.current.load();
         let stamped = current.as_ref()?;
         let age = arrived.saturating_duration_since(stamped.asked);
-        let floor = *self.0.floor.lock().unwrap_or_else(PoisonError::into_inner);
         let young = age < self.0.limit || stamped.asked >= arrived;
-        (young && floor.is_none_or(|floor| stamped.asked > floor)).then(|| (Arc::clone(&stamped.value), age))
+        (young && stamped.era == self.0.era.load(Ordering::SeqCst)).then(|| (Arc::clone(&stamped.value), age))
     }
 
     async fn renew(inner: Arc<Inner<T>>, mut gate: OwnedMutexGuard<Option<(Instant, PveError)>>) -> Result<Arc<T>, PveError> {
-        let asked = Instant::now();
+        let (asked, era) = (Instant::now(), inner.era.load(Ordering::SeqCst));
         match (inner.fetch)().await {
             Ok(value) => {
                 let value = Arc::new(value);
-                inner.current.store(Some(Arc::new(Stamped { value: Arc::clone(&value), asked })));
+                inner.current.store(Some(Arc::new(Stamped { value: Arc::clone(&value), asked, era })));
                 *gate = None;
                 Ok(value)
             }
@@ -121,7 +122,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     fn counted(limit: u64, fail: bool) -> (Fresh<u32>, Arc<AtomicU32>) {
         let count = Arc::new(AtomicU32::new(0));

@@ -25,8 +25,8 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
         (r"\b(PVE|PVEVNC|PBS|PMG|PMGQUAR):[^\s:]+:[0-9A-Fa-f]{8}::[^\s,;&\x22']+".to_owned(), |found| format!("{}:{HIDDEN}", part(found, 1))),
         (r"(?i)\b(bearer)\s+[a-z0-9._~+/=-]{8,}".to_owned(), |found| format!("{} {HIDDEN}", part(found, 1))),
         // `name=value`, `"name": "value"`, `--name value`.
-        (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']?\s*=\s*)("[^"\r\n]*"|'[^'\r\n]*'|[^\s,;&"']+)"#), assigned),
-        (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']\s*:\s*)("[^"\r\n]*"|'[^'\r\n]*')"#), assigned),
+        (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']?\s*=\s*)((?:"[^"\r\n]*"?|'[^'\r\n]*'?|[^\s,;&"'])+)"#), assigned),
+        (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']\s*:\s*)((?:"[^"\r\n]*"?|'[^'\r\n]*'?)+)"#), assigned),
         (format!(r"(?i)(-[\w.-]*(?:{WORDS}))([ \t]+)([^\s\x22'-][^\s]*)"), assigned),
         // A line of a configuration, whose value is one word: prose after a colon stays.
         (format!(r"(?im)\b([\w.-]*(?:{WORDS}))([ \t]*:[ \t]+)([^\s]+)[ \t]*$"), assigned),
