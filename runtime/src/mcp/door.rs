@@ -14,7 +14,8 @@ const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 fn is_loopback(authority: &str) -> bool {
     authority.parse::<Authority>().is_ok_and(|authority| {
-        !authority.as_str().contains('@') && LOOPBACK_NAMES.iter().any(|name| authority.host().eq_ignore_ascii_case(name))
+        !authority.as_str().contains('@')
+            && LOOPBACK_NAMES.iter().any(|name| authority.host().eq_ignore_ascii_case(name))
     })
 }
 
@@ -82,7 +83,15 @@ mod tests {
         for good in ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]", "[::1]:443"] {
             assert!(host_is_ours(&headers(&header::HOST, &[good])), "{good}");
         }
-        for bad in ["evil.example", "localhost.evil.example", "evil.example:80", "127.0.0.1@evil.example", "", "127.0.0.2", "localhost evil"] {
+        for bad in [
+            "evil.example",
+            "localhost.evil.example",
+            "evil.example:80",
+            "127.0.0.1@evil.example",
+            "",
+            "127.0.0.2",
+            "localhost evil",
+        ] {
             assert!(!host_is_ours(&headers(&header::HOST, &[bad])), "{bad}");
         }
         assert!(!host_is_ours(&HeaderMap::new()));
@@ -95,7 +104,15 @@ mod tests {
         for good in ["http://localhost:6274", "https://127.0.0.1", "https://console.example"] {
             assert!(origin_is_allowed(&headers(&header::ORIGIN, &[good]), &allowed), "{good}");
         }
-        for bad in ["https://evil.example", "null", "http://localhost.evil.example", "https://console.example.evil", "http://localhost@evil.example", "file://", ""] {
+        for bad in [
+            "https://evil.example",
+            "null",
+            "http://localhost.evil.example",
+            "https://console.example.evil",
+            "http://localhost@evil.example",
+            "file://",
+            "",
+        ] {
             assert!(!origin_is_allowed(&headers(&header::ORIGIN, &[bad]), &allowed), "{bad}");
         }
         assert!(origin_is_allowed(&HeaderMap::new(), &allowed));

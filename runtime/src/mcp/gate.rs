@@ -8,7 +8,9 @@ use std::{sync::Arc, time::Instant};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService, streamable_http_server::session::never::NeverSessionManager};
+use rmcp::transport::{
+    StreamableHttpServerConfig, StreamableHttpService, streamable_http_server::session::never::NeverSessionManager,
+};
 use serde::de::IgnoredAny;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -84,7 +86,10 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         })?;
         let principal = self.principal(&parts.headers)?;
         let view = self.view(parts.uri.path())?;
-        let _permit = self.tokens.enter(principal.id(), Instant::now()).map_err(|reason| Box::new(self.too_much(reason, principal.id())))?;
+        let _permit = self
+            .tokens
+            .enter(principal.id(), Instant::now())
+            .map_err(|reason| Box::new(self.too_much(reason, principal.id())))?;
         if parts.method == Method::POST && !door::is_json(&parts.headers) {
             return Err(Box::new(refuse(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -160,10 +165,17 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
     fn too_much(&self, reason: TooMuch, id: &str) -> Response {
         tracing::warn!(token = id, ?reason, "a token reached its limit");
         let message = match reason {
-            TooMuch::InFlight => format!("this token has {} requests in flight, its limit", self.limits.in_flight_per_token),
+            TooMuch::InFlight => {
+                format!("this token has {} requests in flight, its limit", self.limits.in_flight_per_token)
+            }
             TooMuch::Rate => format!("this token sent more than {} requests a second", self.limits.requests_per_second),
         };
-        refuse(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, "Try again in a second, with fewer calls at once.")
+        refuse(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_requests",
+            message,
+            "Try again in a second, with fewer calls at once.",
+        )
     }
 
     async fn read_body<B>(&self, method: &Method, body: B) -> Result<Bytes, Box<Response>>
@@ -183,7 +195,9 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
                 format!("the request's body is larger than {limit} bytes"),
                 "Send less in one request.",
             ),
-            Ok(Err(_)) => refuse(StatusCode::BAD_REQUEST, "body_unreadable", "the request's body broke off", "Send it again."),
+            Ok(Err(_)) => {
+                refuse(StatusCode::BAD_REQUEST, "body_unreadable", "the request's body broke off", "Send it again.")
+            }
             Err(_) => refuse(
                 StatusCode::REQUEST_TIMEOUT,
                 "body_too_slow",

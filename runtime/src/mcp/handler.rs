@@ -8,9 +8,9 @@ use std::{borrow::Cow, sync::Arc};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, ContentBlock,
-        CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation, ListToolsRequestMethod, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+        CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString,
+        ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation, ListToolsRequestMethod,
+        ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
     },
     service::RequestContext,
 };
@@ -21,7 +21,8 @@ use super::{
 };
 
 /// The revisions that are served, oldest first.
-const VERSIONS: &[ProtocolVersion] = &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+const VERSIONS: &[ProtocolVersion] =
+    &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
 
 /// How long a client may keep a list of tools, in milliseconds: a reload of the configuration may change it.
 const TOOLS_TTL_MS: u64 = 60_000;
@@ -139,7 +140,10 @@ impl<S: Surface> ServerHandler for Handler<S> {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         if request.and_then(|request| request.cursor).is_some() {
-            return Err(ErrorData::invalid_params("unknown cursor: the list of tools has one page; ask without `cursor`", None));
+            return Err(ErrorData::invalid_params(
+                "unknown cursor: the list of tools has one page; ask without `cursor`",
+                None,
+            ));
         }
         let caller = self.caller(&context)?;
         let list = self.surface.tools(&caller.principal, &caller.view);

@@ -41,7 +41,11 @@ pub struct HttpConfig {
 
 impl Default for HttpConfig {
     fn default() -> Self {
-        Self { listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0), allowed_origins: Vec::new(), limits: Limits::default() }
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            allowed_origins: Vec::new(),
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -118,8 +122,13 @@ where
     Ok(Running { address, stop, task: Some(task) })
 }
 
-async fn accept_all<S, A>(listener: TcpListener, gate: Arc<Gate<S, A>>, limits: Limits, stop: CancellationToken, abort: CancellationToken)
-where
+async fn accept_all<S, A>(
+    listener: TcpListener,
+    gate: Arc<Gate<S, A>>,
+    limits: Limits,
+    stop: CancellationToken,
+    abort: CancellationToken,
+) where
     S: Surface,
     A: Authenticator<Principal = S::Principal>,
 {
@@ -160,8 +169,12 @@ pub(super) async fn accept(listener: &TcpListener) -> TcpStream {
     }
 }
 
-async fn serve_connection<S, A>(stream: TcpStream, gate: Arc<Gate<S, A>>, stop: CancellationToken, abort: CancellationToken)
-where
+async fn serve_connection<S, A>(
+    stream: TcpStream,
+    gate: Arc<Gate<S, A>>,
+    stop: CancellationToken,
+    abort: CancellationToken,
+) where
     S: Surface,
     A: Authenticator<Principal = S::Principal>,
 {

@@ -21,7 +21,12 @@ pub(super) fn json_body(status: StatusCode, body: impl Into<Bytes>) -> Response 
 }
 
 /// A refusal in the form that tools use too.
-pub(super) fn refuse(status: StatusCode, code: &'static str, message: impl Into<String>, next: impl Into<String>) -> Response {
+pub(super) fn refuse(
+    status: StatusCode,
+    code: &'static str,
+    message: impl Into<String>,
+    next: impl Into<String>,
+) -> Response {
     let refusal = Refusal::new(code, message, next);
     let mut response = json_body(status, serde_json::to_vec(&refusal).unwrap_or_default());
     match status {

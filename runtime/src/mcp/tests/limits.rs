@@ -15,14 +15,17 @@ use super::{Site, send};
 use crate::mcp::{Limits, http::accept};
 
 fn wait_call(ms: u64) -> String {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "arguments": {"ms": ms}}}).to_string()
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "arguments": {"ms": ms}}})
+        .to_string()
 }
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
 #[tokio::test]
 async fn a_body_may_not_be_too_large_or_too_slow() {
-    let site = Site::with_limits(Limits { body_bytes: 10_000, body_time: Duration::from_millis(100), ..Limits::default() }).await;
+    let site =
+        Site::with_limits(Limits { body_bytes: 10_000, body_time: Duration::from_millis(100), ..Limits::default() })
+            .await;
     let (status, body) = send(site.post("/mcp").body("x".repeat(10_001))).await;
     assert_eq!((status, &body["code"]), (413, &json!("body_too_large")));
 
@@ -36,7 +39,14 @@ async fn a_body_may_not_be_too_large_or_too_slow() {
 
 #[tokio::test]
 async fn too_many_requests_at_once_or_in_a_second() {
-    let site = Site::with_limits(Limits { in_flight: 3, in_flight_per_token: 2, requests_per_second: 1, burst: 4, ..Limits::default() }).await;
+    let site = Site::with_limits(Limits {
+        in_flight: 3,
+        in_flight_per_token: 2,
+        requests_per_second: 1,
+        burst: 4,
+        ..Limits::default()
+    })
+    .await;
     let waits: Vec<_> = (0..2).map(|_| tokio::spawn(send(site.post("/mcp").body(wait_call(400))))).collect();
     tokio::time::sleep(Duration::from_millis(100)).await;
     let response = site.post("/mcp").body(PING).send().await.unwrap();
@@ -49,7 +59,11 @@ async fn too_many_requests_at_once_or_in_a_second() {
         assert_eq!(wait.await.unwrap().0, 200);
     }
     assert_eq!(bob.await.unwrap().0, 200);
-    let statuses = [send(site.post("/mcp").body(PING)).await.0, send(site.post("/mcp").body(PING)).await.0, send(site.post("/mcp").body(PING)).await.0];
+    let statuses = [
+        send(site.post("/mcp").body(PING)).await.0,
+        send(site.post("/mcp").body(PING)).await.0,
+        send(site.post("/mcp").body(PING)).await.0,
+    ];
     assert_eq!(statuses, [200, 200, 429]);
 }
 
@@ -93,5 +107,7 @@ async fn stopping_does_not_wait_for_ever() {
     let start = Instant::now();
     site.server.stop().await;
     assert!(start.elapsed() < Duration::from_secs(5));
-    assert!(call.await.unwrap().is_err_and(|error| error.is_request()) || site.surface.dropped.load(Ordering::SeqCst) == 1);
+    assert!(
+        call.await.unwrap().is_err_and(|error| error.is_request()) || site.surface.dropped.load(Ordering::SeqCst) == 1
+    );
 }

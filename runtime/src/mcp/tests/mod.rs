@@ -17,7 +17,8 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Authenticator, HttpConfig, Identity, Limits, Refusal, Running, Surface, ToolCall, ToolList, ToolResult, View, serve_http,
+    Answer, Authenticator, HttpConfig, Identity, Limits, Refusal, Running, Surface, ToolCall, ToolList, ToolResult,
+    View, serve_http,
 };
 
 pub(super) struct Person(&'static str);
@@ -53,7 +54,11 @@ fn list(names: &[&str]) -> Arc<ToolList> {
 
 impl Mirror {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { gateway: list(&["show", "refuse", "wait", "big"]), snapshots: list(&["list_snapshots"]), dropped: AtomicUsize::new(0) })
+        Arc::new(Self {
+            gateway: list(&["show", "refuse", "wait", "big"]),
+            snapshots: list(&["list_snapshots"]),
+            dropped: AtomicUsize::new(0),
+        })
     }
 }
 
@@ -80,7 +85,8 @@ impl Surface for Mirror {
         match call.name.as_ref() {
             "show" => {
                 let view = format!("{:?}", call.view);
-                let shown = json!({"who": call.principal.0, "view": view, "arguments": call.arguments, "id": call.request_id});
+                let shown =
+                    json!({"who": call.principal.0, "view": view, "arguments": call.arguments, "id": call.request_id});
                 ToolResult::Ok(Answer::serialize(&shown).unwrap())
             }
             "refuse" => ToolResult::Refused(Refusal::new("not_granted", "no grant for guest 100", "Ask for one.")),
@@ -125,7 +131,8 @@ impl Site {
         // Any provider will do: nothing here speaks TLS, but the client wants one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let surface = Mirror::new();
-        let config = HttpConfig { allowed_origins: vec!["https://console.example".to_owned()], limits, ..HttpConfig::default() };
+        let config =
+            HttpConfig { allowed_origins: vec!["https://console.example".to_owned()], limits, ..HttpConfig::default() };
         let server = serve_http(config, Arc::clone(&surface), Arc::new(Book)).await.unwrap();
         Self { server, surface, client: reqwest::Client::builder().no_proxy().build().unwrap() }
     }
@@ -163,7 +170,8 @@ impl Site {
     /// One request of an older revision: status and body.
     pub(super) async fn legacy(&self, version: &str, method: &str, params: Value) -> (u16, Value) {
         let request = self.post("/mcp").header("mcp-protocol-version", version);
-        send(request.body(json!({"jsonrpc": "2.0", "id": "seven", "method": method, "params": params}).to_string())).await
+        send(request.body(json!({"jsonrpc": "2.0", "id": "seven", "method": method, "params": params}).to_string()))
+            .await
     }
 }
 

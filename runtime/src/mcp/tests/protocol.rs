@@ -48,7 +48,8 @@ async fn both_eras_list_the_same_tools() {
 async fn an_older_client_initializes_without_getting_a_session() {
     let site = Site::start().await;
     for (asked, agreed) in [("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25"), ("2024-11-05", "2025-11-25")] {
-        let params = json!({"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
+        let params =
+            json!({"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string();
         let response = site.post("/mcp").body(body).send().await.unwrap();
         assert_eq!(response.status(), 200);
@@ -118,7 +119,9 @@ async fn the_path_picks_the_list_and_nothing_else_does() {
     let (_, before) = site.modern("/mcp", "tools/list", json!({})).await;
     let (_, toolset) = site.modern("/mcp/x/snapshots", "tools/list", json!({})).await;
     assert_eq!(names(&toolset), ["list_snapshots"]);
-    for (path, view) in [("/mcp", "Gateway"), ("/mcp/readonly", "ReadOnly"), ("/mcp/x/snapshots", "Toolset(\"snapshots\")")] {
+    for (path, view) in
+        [("/mcp", "Gateway"), ("/mcp/readonly", "ReadOnly"), ("/mcp/x/snapshots", "Toolset(\"snapshots\")")]
+    {
         let (_, body) = site.modern(path, "tools/call", json!({"name": "show"})).await;
         assert_eq!(body["result"]["structuredContent"]["view"], view);
     }

@@ -11,7 +11,9 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 async fn without_a_valid_token_nothing_is_told() {
     let site = Site::start().await;
     let long = format!("Bearer {}", "a".repeat(5000));
-    for value in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic token-of-ann"), Some("token-of-ann"), Some(&*long)] {
+    for value in
+        [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic token-of-ann"), Some("token-of-ann"), Some(&*long)]
+    {
         for path in ["/mcp", "/mcp/x/snapshots", "/mcp/x/nothing", "/elsewhere"] {
             let mut request = site.bare_post(path).body(PING);
             if let Some(value) = value {
@@ -60,7 +62,11 @@ async fn health_needs_no_token() {
 async fn there_is_no_stream_to_get_and_no_session_to_delete() {
     let site = Site::start().await;
     for method in [reqwest::Method::GET, reqwest::Method::DELETE, reqwest::Method::PUT] {
-        let request = site.client.request(method, site.url("/mcp")).bearer_auth("token-of-ann").header("accept", "text/event-stream");
+        let request = site
+            .client
+            .request(method, site.url("/mcp"))
+            .bearer_auth("token-of-ann")
+            .header("accept", "text/event-stream");
         assert_eq!(send(request).await.0, 405);
     }
 }
@@ -68,13 +74,21 @@ async fn there_is_no_stream_to_get_and_no_session_to_delete() {
 #[tokio::test]
 async fn malformed_messages_are_told_apart() {
     let site = Site::start().await;
-    for (body, code) in [("{", -32700), ("", -32700), ("[]", -32600), ("{}", -32600), (r#"{"jsonrpc":"2.0"}"#, -32600), ("\u{0}", -32700)] {
+    for (body, code) in [
+        ("{", -32700),
+        ("", -32700),
+        ("[]", -32600),
+        ("{}", -32600),
+        (r#"{"jsonrpc":"2.0"}"#, -32600),
+        ("\u{0}", -32700),
+    ] {
         let (status, answer) = send(site.post("/mcp").body(body)).await;
         assert_eq!((status, &answer["error"]["code"]), (400, &json!(code)), "{body:?} {answer}");
     }
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     assert_eq!(send(site.post("/mcp").body(deep)).await.0, 400);
-    let form = site.client.post(site.url("/mcp")).bearer_auth("token-of-ann").header("content-type", "text/plain").body(PING);
+    let form =
+        site.client.post(site.url("/mcp")).bearer_auth("token-of-ann").header("content-type", "text/plain").body(PING);
     let (status, body) = send(form).await;
     assert_eq!((status, &body["code"]), (415, &json!("not_json")));
     let header_lies = site.post("/mcp").header("mcp-protocol-version", "1999-01-01").body(PING);

@@ -41,7 +41,8 @@ fn answer(answers: &[Value], id: u64) -> &Value {
 
 #[tokio::test]
 async fn an_older_client() {
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
     let (answers, ended) = talk(&[
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
