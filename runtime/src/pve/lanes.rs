@@ -105,9 +105,10 @@ impl Queue {
         }
         let _waiting = Waiting::new(&self.waiting).ok_or_else(|| busy(request))?;
         match tokio::time::timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await {
-            Ok(Ok(place)) => Ok(place),
+            // A place that came with the deadline is too late for anything.
+            Ok(Ok(place)) if Instant::now() < deadline => Ok(place),
             // The semaphore is never closed, so only time can run out.
-            Ok(Err(_)) | Err(_) => Err(busy(request)),
+            _ => Err(busy(request)),
         }
     }
 }

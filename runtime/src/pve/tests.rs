@@ -1,0 +1,5 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+
+mod recordings;
+mod server;
+mod wire;

@@ -93,13 +93,11 @@ pub(super) fn complaint(error: &(dyn std::error::Error + 'static)) -> Option<Str
         if let Some(tls) = error.downcast_ref::<Error>() {
             return words(tls);
         }
-        // `io::Error` skips the error inside when asked for its source.
-        if let Some(inner) = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref)
-            && let Some(tls) = inner.downcast_ref::<Error>()
-        {
-            return words(tls);
-        }
-        next = error.source();
+        // `io::Error` skips the error inside when asked for its source, and several are nested here.
+        next = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
     }
     None
 }
