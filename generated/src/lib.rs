@@ -14,6 +14,8 @@ pub mod patterns;
 #[rustfmt::skip] // One fact a line, however long.
 pub mod property_strings;
 #[rustfmt::skip] // One fact a line, however long.
+pub mod requests;
+#[rustfmt::skip] // One fact a line, however long.
 pub mod terms;
 #[rustfmt::skip] // One fact a line, however long.
 pub mod tools;

@@ -74,7 +74,7 @@ fn internal_file(model: &Model, index: &[(&str, String)]) -> String {
 fn lib_file(model: &Model) -> String {
     let mut text = header(model, "What pvegate knows about the PVE API, as static data: operations, types, tools.");
     text.push_str("#![deny(warnings)]\n\n");
-    for (module, skip) in [("catalog", true), ("internal", true), ("model", false), ("patterns", true), ("property_strings", true), ("terms", true), ("tools", true)] {
+    for (module, skip) in [("catalog", true), ("internal", true), ("model", false), ("patterns", true), ("property_strings", true), ("requests", true), ("terms", true), ("tools", true)] {
         if skip {
             text.push_str("#[rustfmt::skip] // One fact a line, however long.\n");
         }

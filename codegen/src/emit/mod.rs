@@ -2,8 +2,10 @@
 
 mod catalog;
 mod documents;
+mod names;
 mod policy;
 mod report;
+mod requests;
 mod rust;
 mod terms;
 mod tools;
@@ -19,6 +21,7 @@ pub fn emit(model: &Model) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     terms::emit(model, &mut files);
     catalog::emit(model, &mut files);
+    requests::emit(model, &mut files);
     tools::emit(model, &mut files);
     policy::emit(model, &mut files);
     report::emit(model, &mut files);
