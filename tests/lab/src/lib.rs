@@ -1,1 +1,29 @@
-//! (skeleton)
+//! A simulated PVE cluster: HTTPS, API tokens, requests checked against the pinned apidoc, state behind every answer.
+//!
+//! It answers the way PVE does, down to reason phrases and `errors` keys, and is written from the schema and from what is
+//! known about PVE, independently of pvegate's own encoder and validator, so that a mistake in one shows in the other.
+//! No answer is recorded: each is computed from [`state`]. Nothing here is meant to be exposed beyond loopback.
+
+mod access;
+mod answer;
+mod area;
+mod check;
+mod clock;
+mod fault;
+mod gate;
+mod journal;
+mod lab;
+mod listener;
+mod options;
+mod params;
+mod sample;
+mod schema;
+mod state;
+mod synth;
+mod tls;
+
+pub use fault::Fault;
+pub use journal::Entry;
+pub use lab::{Lab, LabError};
+pub use options::{Certificate, Options};
+pub use sample::SampleRead;

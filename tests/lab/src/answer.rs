@@ -1,0 +1,167 @@
+//! What an answer is made of, and how PVE puts it on the wire.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, PRAGMA, SERVER};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use hyper::ext::ReasonPhrase;
+use serde_json::{Map, Value, json};
+
+const JSON: &str = "application/json;charset=UTF-8";
+
+/// What a handler answers with when it succeeds: the data, and what stands beside it (`total`, `changes`).
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) data: Value,
+    pub(crate) beside: Map<String, Value>,
+}
+
+impl From<Value> for Reply {
+    fn from(data: Value) -> Self {
+        Self { data, beside: Map::new() }
+    }
+}
+
+impl Reply {
+    /// Lines of a log from `start`, at most `limit` (0: all), with the total beside them.
+    pub(crate) fn lines(lines: &[String], start: usize, limit: usize) -> Self {
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        let data: Vec<Value> = lines
+            .iter()
+            .enumerate()
+            .skip(start)
+            .take(limit)
+            .map(|(at, text)| json!({"n": at + 1, "t": text}))
+            .collect();
+        Self::counted(Value::Array(data), lines.len())
+    }
+
+    pub(crate) fn counted(data: Value, total: usize) -> Self {
+        let mut beside = Map::new();
+        beside.insert("total".to_owned(), json!(total));
+        Self { data, beside }
+    }
+}
+
+/// Why a request was not done.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) message: String,
+    pub(crate) errors: BTreeMap<String, String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), errors: BTreeMap::new() }
+    }
+
+    /// PVE's word for nearly everything that goes wrong: 500 and a sentence.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(500, message)
+    }
+
+    pub(crate) fn parameters(errors: BTreeMap<String, String>) -> Self {
+        Self { status: 400, message: "Parameter verification failed.".to_owned(), errors }
+    }
+
+    pub(crate) fn parameter(name: &str, error: impl Into<String>) -> Self {
+        Self::parameters(BTreeMap::from([(name.to_owned(), error.into())]))
+    }
+
+    pub(crate) fn forbidden(what: &str) -> Self {
+        if what.is_empty() {
+            Self::new(403, "Permission check failed")
+        } else {
+            Self::new(403, format!("Permission check failed ({what})"))
+        }
+    }
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) reason: String,
+    pub(crate) content_type: Option<&'static str>,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    /// A status and its reason phrase, nothing else.
+    pub(crate) fn bare(status: u16, reason: impl Into<String>) -> Self {
+        Self { status, reason: reason.into(), content_type: None, body: Bytes::new() }
+    }
+
+    /// What PVE's proxy itself complains about: plain text without a content type.
+    pub(crate) fn proxy(status: u16, reason: &str) -> Self {
+        Self { body: Bytes::copy_from_slice(reason.as_bytes()), ..Self::bare(status, reason) }
+    }
+
+    /// Unknown path or method. The one message without a line end.
+    pub(crate) fn not_implemented(method: &str, path: &str) -> Self {
+        let message = format!("Method '{method} {path}' not implemented");
+        let body = json!({"data": null, "message": message});
+        Self { content_type: Some(JSON), body: Bytes::from(body.to_string()), ..Self::bare(501, message) }
+    }
+
+    pub(crate) fn html() -> Self {
+        Self {
+            content_type: Some("text/html"),
+            body: Bytes::from_static(
+                b"<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>\n",
+            ),
+            ..Self::bare(200, "OK")
+        }
+    }
+
+    pub(crate) fn of(outcome: Result<Reply, Refusal>) -> Self {
+        match outcome {
+            Ok(reply) => {
+                let mut body = reply.beside;
+                body.insert("data".to_owned(), reply.data);
+                Self {
+                    content_type: Some(JSON),
+                    body: Bytes::from(Value::Object(body).to_string()),
+                    ..Self::bare(200, "OK")
+                }
+            }
+            Err(refusal) => {
+                let reason = refusal.message.lines().next().unwrap_or_default().to_owned();
+                let mut body = json!({"data": null, "message": format!("{}\n", refusal.message.trim_end())});
+                if let Some(body) = body.as_object_mut()
+                    && !refusal.errors.is_empty()
+                {
+                    body.insert("errors".to_owned(), json!(refusal.errors));
+                }
+                Self {
+                    content_type: Some(JSON),
+                    body: Bytes::from(body.to_string()),
+                    ..Self::bare(refusal.status, reason)
+                }
+            }
+        }
+    }
+
+    /// The HTTP response: PVE closes the connection after every status of 400 and above.
+    pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
+        let mut response = Response::new(Full::new(self.body));
+        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let visible: Vec<u8> = self.reason.bytes().filter(|byte| *byte >= b' ' && *byte != 0x7f).collect();
+        if let Ok(reason) = ReasonPhrase::try_from(visible) {
+            response.extensions_mut().insert(reason);
+        }
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=0"));
+        headers.insert(PRAGMA, HeaderValue::from_static("no-cache"));
+        headers.insert(SERVER, HeaderValue::from_static("pve-api-daemon/3.0"));
+        if let Some(content_type) = self.content_type {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        let connection = if self.status >= 400 { "close" } else { "Keep-Alive" };
+        headers.insert(CONNECTION, HeaderValue::from_static(connection));
+        response
+    }
+}

@@ -1,0 +1,254 @@
+//! The cluster itself: membership, options, log, HA's view, replication, and what hangs on them.
+
+use serde_json::{Value, json};
+
+use super::{Call, Outcome};
+use crate::answer::Refusal;
+use crate::clock;
+use crate::state::Cluster;
+use crate::state::guest::object;
+
+pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
+    let data = match call.path() {
+        "/version" => json!({"version": "9.2.11", "release": "9.2", "repoid": "1a2b3c4d"}),
+        "/cluster/status" => status(cluster),
+        "/cluster/options" => options(cluster, call),
+        "/cluster/nextid" => return Some(next_id(cluster, call)),
+        "/cluster/log" => log(cluster, call),
+        "/cluster/config/nodes" => config_nodes(cluster),
+        "/cluster/config/join" => join(cluster),
+        "/cluster/config/totem" => {
+            json!({"cluster_name": cluster.name, "config_version": "2", "interface": {"0": {"linknumber": "0"}}, "ip_version": "ipv4-6", "link_mode": "passive", "secauth": "on", "version": "2"})
+        }
+        "/cluster/config/apiversion" => json!(1),
+        "/cluster/config/qdevice" => json!({}),
+        "/cluster/ha/status/current" => ha_status(cluster),
+        "/cluster/ha/status/manager_status" => {
+            json!({"manager_status": {"master_node": "pve1", "node_status": {"pve1": "online", "pve2": "unknown"}, "timestamp": clock::now()}, "quorum": {"node": "pve1", "quorate": "1"}})
+        }
+        "/cluster/ha/groups" | "/cluster/ha/groups/{group}" => {
+            return Some(Err(Refusal::failed("cannot index groups: ha groups have been migrated to rules")));
+        }
+        "/cluster/replication" => Value::Array(replication(cluster, call)),
+        "/cluster/replication/{id}" => return Some(replication_job(cluster, call)),
+        "/nodes/{node}/replication" => Value::Array(replication(cluster, call)),
+        "/nodes/{node}/replication/{id}/status" => return Some(replication_job(cluster, call)),
+        "/cluster/backup/{id}/included_volumes" => included(cluster),
+        "/cluster/backup-info/not-backed-up" => json!([]),
+        "/cluster/notifications/targets" => Value::Array(targets(cluster)),
+        "/cluster/metrics/export" => metrics(cluster),
+        "/cluster/jobs/schedule-analyze" => {
+            let now = clock::now();
+            let count = call.number("iterations").unwrap_or(10);
+            Value::Array(
+                (1..=count).map(|nth| json!({"timestamp": now + nth * 3600, "utc": format!("in {nth} h")})).collect(),
+            )
+        }
+        "/cluster/acme/tos" => json!("https://acme.lab.test/tos"),
+        _ => return None,
+    };
+    Some(Ok(data.into()))
+}
+
+fn status(cluster: &Cluster) -> Value {
+    let online = cluster.nodes.iter().filter(|node| node.online).count();
+    let mut rows = vec![json!({
+        "type": "cluster",
+        "id": "cluster",
+        "name": cluster.name,
+        "nodes": cluster.nodes.len(),
+        // One of two is no majority; the lab's cluster has a vote from a device, so that it stays writable.
+        "quorate": u8::from(online > 0),
+        "version": 2,
+    })];
+    rows.extend(cluster.nodes.iter().map(|node| {
+        json!({
+            "type": "node",
+            "id": format!("node/{}", node.name),
+            "name": node.name,
+            "nodeid": node.number,
+            "ip": node.ip,
+            "level": "",
+            "local": u8::from(node.name == cluster.local),
+            "online": u8::from(node.online),
+        })
+    }));
+    Value::Array(rows)
+}
+
+/// Without `Sys.Audit` only the fields that every user interface needs.
+fn options(cluster: &Cluster, call: &Call<'_>) -> Value {
+    let secrets = &cluster.secrets;
+    let mut all = object(json!({
+        "keyboard": "en-us",
+        "mac_prefix": "BC:24:11",
+        "console": "html5",
+        "migration": {"type": "secure"},
+        "crs": {"ha": "basic"},
+        "allowed-tags": ["ci", "prod"],
+        "tag-style": {"color-map": "prod:d32f2f"},
+        "registered-tags": ["pii"],
+        "http_proxy": format!("http://proxy:{}@proxy.lab.test:3128", secrets.of("http-proxy")),
+        "u2f": format!("appid={}", secrets.url("u2f-appid", "pve.lab.test")),
+        "webauthn": format!("id=pve.lab.test,origin={},rp=lab", secrets.url("webauthn-origin", "pve.lab.test")),
+        "description": "The lab's datacenter notes",
+    }));
+    if !call.may(cluster, "/", &["Sys.Audit"]) {
+        all.retain(|key, _| matches!(key.as_str(), "console" | "tag-style" | "allowed-tags"));
+    }
+    Value::Object(all)
+}
+
+fn next_id(cluster: &Cluster, call: &Call<'_>) -> Outcome {
+    let taken = |vmid: u32| cluster.guests.contains_key(&vmid);
+    if let Some(vmid) = call.given("vmid").and_then(|vmid| vmid.parse().ok()) {
+        if taken(vmid) {
+            return Err(Refusal::parameter("vmid", format!("VM {vmid} already exists")));
+        }
+        return Ok(json!(vmid.to_string()).into());
+    }
+    let free = (100..1_000_000).find(|vmid| !taken(*vmid));
+    free.map(|vmid| json!(vmid.to_string()).into())
+        .ok_or_else(|| Refusal::failed("unable to get any free VMID in range [100, 1000000]"))
+}
+
+/// The cluster log names tasks as they start and end, with whatever their error texts hold.
+fn log(cluster: &Cluster, call: &Call<'_>) -> Value {
+    let all = call.may(cluster, "/", &["Sys.Syslog"]);
+    let mut rows = Vec::new();
+    for (at, task) in cluster.tasks.all.iter().enumerate().rev() {
+        if !all && !task.belongs_to(call.caller) {
+            continue;
+        }
+        let owner = task.token.as_ref().map_or_else(|| task.user.clone(), |token| format!("{}!{token}", task.user));
+        let mut add = |half: usize, time: i64, message: String| {
+            let uid = at * 2 + half;
+            rows.push(json!({"uid": uid.to_string(), "id": format!("{uid}:{}", task.node), "node": task.node, "tag": "pvedaemon", "pid": task.pid, "pri": 6, "time": time, "user": owner, "msg": message}));
+        };
+        if let Some((end, status)) = &task.ended {
+            add(1, *end, format!("end task {} {status}", task.upid));
+        }
+        add(0, task.started, format!("starting task {}", task.upid));
+    }
+    rows.truncate(call.count("max").unwrap_or(50));
+    Value::Array(rows)
+}
+
+fn config_nodes(cluster: &Cluster) -> Value {
+    let rows = cluster.nodes.iter().map(|node| {
+        json!({"node": node.name, "name": node.name, "nodeid": node.number.to_string(), "quorum_votes": "1", "ring0_addr": node.ip})
+    });
+    Value::Array(rows.collect())
+}
+
+fn join(cluster: &Cluster) -> Value {
+    let nodes: Vec<Value> = cluster
+        .nodes
+        .iter()
+        .map(|node| json!({"name": node.name, "nodeid": node.number.to_string(), "pve_addr": node.ip, "pve_fp": cluster.fingerprint, "quorum_votes": "1", "ring0_addr": node.ip}))
+        .collect();
+    json!({
+        "config_digest": crate::state::digest(&json!(nodes)),
+        "nodelist": nodes,
+        "preferred_node": cluster.local,
+        "totem": {"cluster_name": cluster.name, "secauth": "on", "authkey": cluster.secrets.of("join-authkey")},
+    })
+}
+
+fn ha_status(cluster: &Cluster) -> Value {
+    let now = clock::now();
+    let mut rows = vec![
+        json!({"id": "quorum", "type": "quorum", "node": cluster.local, "status": "OK", "quorate": 1}),
+        json!({"id": "master", "type": "master", "node": cluster.local, "status": format!("{} (active)", cluster.local), "timestamp": now}),
+        json!({"id": format!("lrm:{}", cluster.local), "type": "lrm", "node": cluster.local, "status": format!("{} (active)", cluster.local), "timestamp": now}),
+    ];
+    for (sid, entry) in cluster.sections.entries("/cluster/ha/resources").into_iter().flatten() {
+        let state = entry.get("state").and_then(Value::as_str).unwrap_or("started");
+        rows.push(json!({"id": format!("service:{sid}"), "type": "service", "sid": sid, "node": cluster.local, "state": state, "crm_state": state, "request_state": state, "status": format!("{sid} ({}, {state})", cluster.local), "max_restart": entry.get("max_restart"), "max_relocate": entry.get("max_relocate")}));
+    }
+    Value::Array(rows)
+}
+
+fn replication(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
+    cluster
+        .sections
+        .entries("/cluster/replication")
+        .into_iter()
+        .flatten()
+        .filter(|(_, job)| {
+            let guest = job.get("guest").map(Value::to_string).unwrap_or_default();
+            call.may(cluster, &format!("/vms/{guest}"), &["VM.Audit"])
+                && call.given("guest").is_none_or(|wanted| wanted == guest)
+        })
+        .map(|(id, job)| {
+            let mut row = job.clone();
+            row.insert("id".to_owned(), json!(id));
+            Value::Object(row)
+        })
+        .collect()
+}
+
+fn replication_job(cluster: &Cluster, call: &Call<'_>) -> Outcome {
+    let id = call.text("id");
+    let job = cluster
+        .sections
+        .get("/cluster/replication", id)
+        .ok_or_else(|| Refusal::failed(format!("no such replication job '{id}'")))?;
+    let guest = job.get("guest").map(Value::to_string).unwrap_or_default();
+    let path = format!("/vms/{guest}");
+    if !call.may(cluster, &path, &["VM.Audit"]) {
+        return Err(Refusal::forbidden(&format!("{path}, VM.Audit")));
+    }
+    let mut job = job.clone();
+    job.insert("id".to_owned(), json!(id));
+    if call.path().ends_with("/status") {
+        job.insert("last_sync".to_owned(), json!(clock::now() - 400));
+        job.insert("fail_count".to_owned(), json!(0));
+    }
+    Ok(Value::Object(job).into())
+}
+
+fn included(cluster: &Cluster) -> Value {
+    let guests: Vec<Value> = cluster
+        .guests
+        .values()
+        .map(|guest| {
+            let volumes: Vec<Value> = guest
+                .disks()
+                .map(|(key, volume, _)| json!({"id": format!("{}:{key}", guest.vmid), "name": volume, "included": 1, "reason": "backup=yes", "leaf": 1}))
+                .collect();
+            json!({"id": guest.vmid, "name": guest.name(), "type": guest.kind.as_str(), "leaf": 0, "children": volumes})
+        })
+        .collect();
+    json!({"children": guests})
+}
+
+fn targets(cluster: &Cluster) -> Vec<Value> {
+    ["sendmail", "smtp", "gotify", "webhook"]
+        .iter()
+        .flat_map(|kind| {
+            let list = format!("/cluster/notifications/endpoints/{kind}");
+            let entries: Vec<_> = cluster
+                .sections
+                .entries(&list)
+                .into_iter()
+                .flatten()
+                .map(|(name, entry)| (name.clone(), entry.get("origin").cloned()))
+                .collect();
+            entries
+                .into_iter()
+                .map(|(name, origin)| json!({"name": name, "type": kind, "origin": origin}))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn metrics(cluster: &Cluster) -> Value {
+    let now = clock::now();
+    let rows: Vec<Value> = cluster
+        .guests
+        .values()
+        .map(|guest| json!({"id": format!("{}/{}", guest.kind.as_str(), guest.vmid), "metric": "uptime", "type": "gauge", "timestamp": now, "value": guest.uptime()}))
+        .collect();
+    json!({"data": rows})
+}

@@ -1,0 +1,61 @@
+//! Property strings: `key=value,...` texts with a schema of their own.
+
+use serde_json::{Map, Value};
+
+use super::{MISSING, UNDECLARED, check_scalar};
+use crate::schema::truthy;
+
+/// Checks a property string. The error holds one line for each complaint.
+pub(super) fn check(at: &str, properties: &Map<String, Value>, text: &str) -> Result<(), String> {
+    let mut errors = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
+    let default_key =
+        properties.iter().find(|(_, schema)| schema.get("default_key").is_some_and(truthy)).map(|(key, _)| key.clone());
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (key, value) = match (part.split_once('='), &default_key) {
+            (Some((key, value)), _) => (key.trim().to_owned(), value.trim()),
+            (None, Some(key)) => (key.clone(), part),
+            (None, None) => {
+                return Err("invalid key in comma-separated list property\n".to_owned());
+            }
+        };
+        let Some(schema) = properties.get(&key) else {
+            errors.push(format!("{at}.{key}: {UNDECLARED}"));
+            continue;
+        };
+        // An alias stands for another key; one with `keyAlias` also names a value (`virtio=<mac>`: the model).
+        let (key, schema) = match schema.get("alias").and_then(Value::as_str) {
+            Some(target) => {
+                if let Some(named) = schema.get("keyAlias").and_then(Value::as_str) {
+                    seen.push(named.to_owned());
+                }
+                match properties.get(target) {
+                    Some(schema) => (target.to_owned(), schema),
+                    None => continue,
+                }
+            }
+            None => (key, schema),
+        };
+        if seen.contains(&key) {
+            return Err("duplicate key in comma-separated list property: ".to_owned() + &key + "\n");
+        }
+        let kind = schema.get("type").and_then(Value::as_str).unwrap_or("any");
+        // Inside property strings PVE reads booleans in words too.
+        let value = match (kind, value.to_ascii_lowercase().as_str()) {
+            ("boolean", "on" | "yes" | "true") => "1",
+            ("boolean", "off" | "no" | "false") => "0",
+            _ => value,
+        };
+        if let Err(error) = check_scalar(&format!("{at}.{key}"), kind, schema, value) {
+            errors.push(format!("{at}.{key}: {error}"));
+        }
+        seen.push(key);
+    }
+    for (key, schema) in properties {
+        let optional = schema.get("optional").is_some_and(truthy) || schema.get("alias").is_some();
+        if !optional && !seen.contains(key) {
+            errors.insert(0, format!("{at}.{key}: {MISSING}"));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors.iter().map(|error| format!("{error}\n")).collect()) }
+}

@@ -1,0 +1,241 @@
+//! The way of a request through the simulated daemon, in PVE's order: method, login, routing, privileges, proxying to the
+//! node, parameters, and only then the handler.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::access::{Caller, allowed};
+use crate::answer::{Answer, Refusal};
+use crate::area::{self, Call};
+use crate::check;
+use crate::clock;
+use crate::fault::{Fault, Faults};
+use crate::journal::{Entry, Journal};
+use crate::params::{Params, decode_body, decode_form, decode_path};
+use crate::schema::{Operation, Schema};
+use crate::state::Cluster;
+
+const PREFIX: &str = "/api2/json";
+const BODY_LIMIT: usize = 512 * 1024;
+const LOGIN_REFUSED_AFTER: Duration = Duration::from_secs(3);
+const NODE_TIME_LIMIT: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What all connections and tasks share.
+pub(crate) struct Shared {
+    pub(crate) schema: &'static Schema,
+    pub(crate) cluster: RwLock<Cluster>,
+    pub(crate) journal: Journal,
+    pub(crate) faults: RwLock<Faults>,
+    pub(crate) latency: bool,
+    pub(crate) stop: CancellationToken,
+    pub(crate) running: TaskTracker,
+}
+
+impl Shared {
+    /// Looks at the cluster.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
+        look(&self.cluster.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the cluster.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Cluster) -> T) -> T {
+        change(&mut self.cluster.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn faulty(&self, ask: impl FnOnce(&Faults) -> bool) -> bool {
+        ask(&self.faults.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits while a node hangs; says whether PVE gave up waiting for it.
+    async fn hangs(&self, node: &str) -> bool {
+        let mut waited = Duration::ZERO;
+        while self.faulty(|faults| faults.hanging(node)) {
+            if waited >= NODE_TIME_LIMIT {
+                return true;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+            waited += LOOK_AGAIN;
+        }
+        false
+    }
+}
+
+/// The connection is to be closed without an answer.
+#[derive(Debug)]
+pub(crate) struct Cut;
+
+impl std::fmt::Display for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the connection was cut on purpose")
+    }
+}
+
+impl std::error::Error for Cut {}
+
+/// Answers one request and records it.
+pub(crate) async fn serve(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result<Response<Full<Bytes>>, Cut> {
+    let (head, body) = request.into_parts();
+    let mut entry = Entry {
+        method: head.method.to_string(),
+        raw_path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
+        decoded_path: String::new(),
+        operation: None,
+        params: Params::new(),
+        status: 0,
+    };
+    let body = match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => Some(body.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => None,
+        Err(_) => return Err(Cut),
+    };
+    let answer = answer(&shared, &head, body, &mut entry).await;
+    entry.status = answer.as_ref().map_or(0, |answer| answer.status);
+    shared.journal.push(entry);
+    answer.map(Answer::into_response)
+}
+
+async fn answer(shared: &Arc<Shared>, head: &Parts, body: Option<Bytes>, entry: &mut Entry) -> Result<Answer, Cut> {
+    let method = head.method.as_str();
+    let raw = head.uri.path();
+    let api = raw.strip_prefix(PREFIX).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let path = decode_path(api.unwrap_or(raw));
+    entry.decoded_path.clone_from(&path);
+    let route = shared.schema.route(method, &path);
+    entry.operation = route.as_ref().map(|route| route.operation.name.clone());
+
+    if shared.faulty(|faults| faults.has(&Fault::CutConnection)) {
+        return Err(Cut);
+    }
+    if shared.faulty(|faults| faults.has(&Fault::HtmlInsteadOfJson)) {
+        return Ok(Answer::html());
+    }
+    let local = shared.look(|cluster| cluster.local.clone());
+    if shared.hangs(&local).await {
+        return Err(Cut);
+    }
+    if !matches!(method, "GET" | "POST" | "PUT" | "DELETE") {
+        return Ok(Answer::bare(501, format!("method '{method}' not available")));
+    }
+    if api.is_none() {
+        let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
+        return Ok(Answer::proxy(501, &format!("no formatter for uri {}", steps.join(", "))));
+    }
+    let caller = match log_in(shared, &head.headers) {
+        Ok(caller) => caller,
+        Err(reason) => {
+            if shared.latency {
+                tokio::time::sleep(LOGIN_REFUSED_AFTER).await;
+            }
+            return Ok(Answer::bare(401, reason));
+        }
+    };
+    let mut given = match parameters(head, method, body) {
+        Ok(given) => given,
+        Err(answer) => return Ok(answer),
+    };
+    if path.trim_matches('/').is_empty() && method == "GET" {
+        return Ok(Answer::of(Ok(area::root().into())));
+    }
+    let Some(route) = route else {
+        return Ok(Answer::not_implemented(method, &path));
+    };
+    for (name, value) in &route.values {
+        let value = Value::String(value.clone());
+        if given.get(name).is_some_and(|other| *other != value) {
+            let error = "duplicate parameter (already defined in URI) with conflicting values!";
+            return Ok(Answer::of(Err(Refusal::parameter(name, error))));
+        }
+        given.insert(name.clone(), value);
+    }
+    entry.params.clone_from(&given);
+    Ok(call(shared, route.operation, given, &caller).await)
+}
+
+/// Everything behind routing.
+async fn call(shared: &Arc<Shared>, operation: &Operation, mut given: Params, caller: &Caller) -> Answer {
+    if !operation.allow_token {
+        let path = given.iter().fold(operation.path.clone(), |path, (name, value)| {
+            path.replace(&format!("{{{name}}}"), value.as_str().unwrap_or_default())
+        });
+        let what = format!("URI '{path}' not available with API token, need proper ticket.");
+        return Answer::of(Err(Refusal::forbidden(&what)));
+    }
+    if let Err(refusal) = shared.look(|cluster| allowed(cluster, caller, operation, &given)) {
+        return Answer::of(Err(refusal));
+    }
+    if let Some(answer) = elsewhere(shared, operation, &given).await {
+        return answer;
+    }
+    if let Err(refusal) = check::check(operation, &mut given) {
+        return Answer::of(Err(refusal));
+    }
+    let call = Call { operation, params: &given, caller };
+    Answer::of(area::answer(shared, &call))
+}
+
+/// What a call that belongs to another node ends with, if that node is not reached.
+async fn elsewhere(shared: &Arc<Shared>, operation: &Operation, given: &Params) -> Option<Answer> {
+    let node = given.get(operation.proxy_to.as_ref()?)?.as_str()?;
+    let (local, known) =
+        shared.look(|cluster| (cluster.local == node || node == "localhost", cluster.node(node).is_some()));
+    if local {
+        return None;
+    }
+    if !known {
+        let message = format!(
+            "hostname lookup '{node}' failed - failed to get address info for: {node}: Temporary failure in name resolution"
+        );
+        return Some(Answer::of(Err(Refusal::failed(message))));
+    }
+    if shared.faulty(|faults| faults.dead(node)) {
+        return Some(Answer::bare(595, "Connection refused"));
+    }
+    if shared.hangs(node).await {
+        return Some(Answer::bare(596, "Connection timed out"));
+    }
+    None
+}
+
+/// Whom the request is from, or the reason phrase of the refusal.
+fn log_in(shared: &Shared, headers: &HeaderMap) -> Result<Caller, &'static str> {
+    let credential = headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("PVEAPIToken"))
+        .and_then(|value| value.strip_prefix(['=', ' ']))
+        .ok_or("No ticket")?;
+    shared.look(|cluster| cluster.access.authenticate(credential.trim(), clock::now())).ok_or("Authentication failed!")
+}
+
+/// Parameters of query and body; where both name one, the query wins.
+fn parameters(head: &Parts, method: &str, body: Option<Bytes>) -> Result<Params, Answer> {
+    let Some(body) = body else {
+        return Err(Answer::proxy(501, "for data too large"));
+    };
+    let has_body = matches!(method, "POST" | "PUT");
+    if has_body && head.headers.contains_key(TRANSFER_ENCODING) {
+        return Err(Answer::proxy(501, "chunked transfer encoding not supported"));
+    }
+    if !has_body && !body.is_empty() {
+        return Err(Answer::proxy(501, &format!("Unexpected content for method '{method}'")));
+    }
+    let mut given = Params::new();
+    if has_body {
+        let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        given = decode_body(content_type, &body)?;
+    }
+    given.extend(decode_form(head.uri.query().unwrap_or_default()));
+    given.remove("_dc");
+    Ok(given)
+}

@@ -1,0 +1,93 @@
+//! Everything the simulated cluster knows. Handlers read it, tasks change it, nothing else holds state.
+
+pub(crate) mod firewall;
+pub(crate) mod guest;
+pub(crate) mod node;
+pub(crate) mod secrets;
+pub(crate) mod section;
+mod seed;
+pub(crate) mod storage;
+pub(crate) mod task;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::access::{Access, Caller};
+use firewall::Firewall;
+use guest::Guest;
+use node::Node;
+use secrets::Secrets;
+use section::Sections;
+use storage::{Storage, Volume};
+use task::Tasks;
+
+pub(crate) use seed::Logins;
+
+/// A pool of guests and storages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool {
+    pub(crate) comment: String,
+    pub(crate) storages: BTreeSet<String>,
+}
+
+/// The whole cluster.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) name: String,
+    /// The node that listens.
+    pub(crate) local: String,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) guests: BTreeMap<u32, Guest>,
+    pub(crate) storages: BTreeMap<String, Storage>,
+    pub(crate) volumes: Vec<Volume>,
+    pub(crate) pools: BTreeMap<String, Pool>,
+    pub(crate) access: Access,
+    pub(crate) tasks: Tasks,
+    pub(crate) sections: Sections,
+    /// By scope: `cluster`, `node/pve1`, `guest/100`, `group/web`, `vnet/v1`.
+    pub(crate) firewalls: BTreeMap<String, Firewall>,
+    pub(crate) secrets: Secrets,
+    /// Certificate fingerprint of the listener.
+    pub(crate) fingerprint: String,
+    /// When the nodes were started.
+    pub(crate) booted: i64,
+}
+
+impl Cluster {
+    pub(crate) fn node(&self, name: &str) -> Option<&Node> {
+        let name = if name == "localhost" { &self.local } else { name };
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// Privileges at a path, with those of the pool that a guest or storage is in.
+    pub(crate) fn privileges(&self, caller: &Caller, path: &str) -> BTreeSet<String> {
+        if path.is_empty() {
+            return BTreeSet::new();
+        }
+        let pool = path
+            .strip_prefix("/vms/")
+            .and_then(|vmid| self.guests.get(&vmid.parse().ok()?)?.pool.as_deref())
+            .or_else(|| {
+                let storage = path.strip_prefix("/storage/")?;
+                self.pools.iter().find(|(_, pool)| pool.storages.contains(storage)).map(|(name, _)| name.as_str())
+            });
+        self.access.privileges(caller, path, pool)
+    }
+
+    /// Guests on a node.
+    pub(crate) fn guests_on<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a Guest> {
+        self.guests.values().filter(move |guest| guest.node == node)
+    }
+}
+
+/// The digest PVE shows for a configuration: 40 hex digits that change whenever the content does.
+pub(crate) fn digest(content: &Value) -> String {
+    let text = content.to_string();
+    if matches!(text.as_str(), "{}" | "[]" | "null") {
+        // SHA-1 of nothing, which PVE shows for a file that does not exist.
+        return "da39a3ee5e6b4b0d3255bfef95601890afd80709".to_owned();
+    }
+    Sha256::digest(text.as_bytes()).iter().take(20).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,59 @@
+//! The cluster that a lab starts with.
+
+mod firewalls;
+mod guests;
+mod history;
+mod people;
+mod platform;
+mod sections;
+
+use std::collections::BTreeMap;
+
+use super::Cluster;
+use super::node::Node;
+use super::secrets::Secrets;
+use super::section::Sections;
+use super::task::Tasks;
+use crate::access::Access;
+use crate::clock;
+use crate::options::Options;
+
+pub(crate) use people::Logins;
+
+impl Cluster {
+    /// Builds the cluster, with the tokens that `logins` names.
+    pub(crate) fn seeded(options: &Options, logins: &Logins, fingerprint: &str) -> Self {
+        let node = |number: u32, online: bool| Node {
+            name: format!("pve{number}"),
+            number,
+            ip: format!("192.0.2.{}", 10 + number),
+            online,
+            cpus: 16,
+            memory: 128 << 30,
+            disk: 480 << 30,
+        };
+        let mut cluster = Self {
+            name: options.cluster.clone(),
+            local: "pve1".to_owned(),
+            nodes: vec![node(1, true), node(2, false)],
+            guests: BTreeMap::new(),
+            storages: BTreeMap::new(),
+            volumes: Vec::new(),
+            pools: BTreeMap::new(),
+            access: Access::default(),
+            tasks: Tasks::default(),
+            sections: Sections::default(),
+            firewalls: BTreeMap::new(),
+            secrets: Secrets::new(options.canary.as_deref()),
+            fingerprint: fingerprint.to_owned(),
+            booted: clock::now() - 86_400 * 12,
+        };
+        people::seed(&mut cluster, logins);
+        platform::seed(&mut cluster);
+        guests::seed(&mut cluster, options.guests.min(10_000));
+        firewalls::seed(&mut cluster);
+        sections::seed(&mut cluster);
+        history::seed(&mut cluster);
+        cluster
+    }
+}

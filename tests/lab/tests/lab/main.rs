@@ -1,0 +1,17 @@
+//! The lab answers as PVE does, over its own HTTPS listener.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may stop where it stands"
+)]
+
+mod client;
+
+mod faults;
+mod logins;
+mod reads;
+mod requests;
+mod tasks;
