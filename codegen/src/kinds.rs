@@ -98,7 +98,7 @@ impl<'a> Kinds<'a> {
 
     fn property_string(&mut self, place: Place<'_>, keys: &BTreeMap<String, Schema>, problems: &mut Problems) -> String {
         let keys = keys.iter().map(|(name, schema)| (name.clone(), self.key(place, name, schema, problems))).collect();
-        self.shape(place, shape_name(place), keys)
+        self.shape(place, &shape_name(place), keys)
     }
 
     fn key(&mut self, place: Place<'_>, name: &str, schema: &Schema, problems: &mut Problems) -> Key {
@@ -123,18 +123,18 @@ impl<'a> Kinds<'a> {
     }
 
     fn opaque(&mut self, place: Place<'_>, format: &str) -> String {
-        self.shape(place, camel(format), BTreeMap::new())
+        self.shape(place, &camel(format), BTreeMap::new())
     }
 
     /// Shapes with the same keys are one; a name that another shape has gets a number.
-    fn shape(&mut self, place: Place<'_>, wanted: String, keys: BTreeMap<String, Key>) -> String {
+    fn shape(&mut self, place: Place<'_>, wanted: &str, keys: BTreeMap<String, Key>) -> String {
         let alike = |known: &str, shape: &PropertyString| shape.keys == keys && (!keys.is_empty() || known == wanted);
         if let Some((name, shape)) = self.shapes.iter_mut().find(|(known, shape)| alike(known, shape)) {
             shape.used_by.push(place.text());
             return name.clone();
         }
         let taken = |name: &str| self.shapes.iter().any(|(known, _)| known == name);
-        let name = (2..).map(|number| format!("{wanted}{number}")).fold_first_free(wanted.clone(), taken);
+        let name = (2..).map(|number| format!("{wanted}{number}")).fold_first_free(wanted.to_owned(), taken);
         self.shapes.push((name.clone(), PropertyString { keys, used_by: vec![place.text()] }));
         name
     }

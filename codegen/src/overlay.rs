@@ -448,9 +448,8 @@ impl File<'_> {
 }
 
 fn pattern_entry(area: Area, mut table: toml::Table, place: &str) -> Result<Decision, Problems> {
-    let text = match table.remove("match") {
-        Some(toml::Value::String(text)) => text,
-        _ => return Err(problem(place, "a pattern needs `match = \"VERB /path\"`")),
+    let Some(toml::Value::String(text)) = table.remove("match") else {
+        return Err(problem(place, "a pattern needs `match = \"VERB /path\"`"));
     };
     let pattern = Pattern::parse(&text).ok_or_else(|| problem(place, format!("`{text}` is not a pattern: `VERB /path`, with `*` for one step and a final `**`")))?;
     let except = match table.remove("except") {

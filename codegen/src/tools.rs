@@ -127,7 +127,7 @@ impl Builder<'_> {
         if self.tool.toolset != "gateway" || !self.tool.args.is_empty() || !self.tool.fixed.is_empty() {
             self.problem("a tool without an operation stands in toolset gateway and has neither `args` nor `fixed`");
         }
-        self.envelope(properties, &required, None, Hints { tier: Tier::Read, egress: false })
+        self.envelope(&properties, &required, None, Hints { tier: Tier::Read, egress: false })
     }
 
     fn argument(&mut self, argument: &overlay::ToolArgument) -> Value {
@@ -193,7 +193,7 @@ impl Builder<'_> {
         let output = if self.tool.projection.is_some() { Some(json_schema::guest_page()) } else { json_schema::output(answer) };
         let tier = operations.iter().map(|operation| operation.keys.tier).max().unwrap_or(Tier::Destructive);
         let egress = operations.iter().any(|operation| operation.keys.flags.contains(&Flag::Egress));
-        self.envelope(properties, &required, output, Hints { tier, egress })
+        self.envelope(&properties, &required, output, Hints { tier, egress })
     }
 
     fn parameter(&mut self, name: &str, operations: &[&Operation], guest: bool) -> Option<(Value, bool)> {
@@ -240,7 +240,7 @@ impl Builder<'_> {
         }
     }
 
-    fn envelope(&mut self, properties: Map<String, Value>, required: &[String], output: Option<Value>, hints: Hints) -> Value {
+    fn envelope(&mut self, properties: &Map<String, Value>, required: &[String], output: Option<Value>, hints: Hints) -> Value {
         let read = hints.tier == Tier::Read;
         let mut input = json!({"type": "object", "properties": properties, "additionalProperties": false});
         if let (Some(input), false) = (input.as_object_mut(), required.is_empty()) {
@@ -265,6 +265,7 @@ impl Builder<'_> {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Hints {
     tier: Tier,
     egress: bool,

@@ -68,7 +68,7 @@ fn reasons(model: &Model, text: &mut String) {
             let wanted = offered_text(Some(offered));
             let operations: Vec<&str> = model.operations.iter().filter(|operation| offered_text(operation.keys.offered) == wanted).map(|operation| operation.name.as_str()).collect();
             if !operations.is_empty() {
-                let _ = write!(text, "- {kind}, {} ({}): {}\n", reason.word(), operations.len(), operations.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));
+                let _ = writeln!(text, "- {kind}, {} ({}): {}", reason.word(), operations.len(), operations.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));
             }
         }
     }

@@ -25,7 +25,7 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
     let mut shapes = BTreeSet::new();
     for (name, operations) in &groups {
         let views: Vec<View> = operations.iter().filter_map(|operation| Some(View::of_operation(model, operation, names.get(operation.name.as_str())?))).collect();
-        shapes.extend(views.iter().flat_map(|view| &view.fields).filter(|member| !member.secret).flat_map(|member| shapes_of(model, member.kind)));
+        shapes.extend(views.iter().flat_map(|view| &view.fields).filter(|member| !member.secret).filter_map(|member| shapes_of(model, member.kind)));
         files.insert(format!("generated/src/requests/{name}.rs"), file(model, &format!("Requests of `{name}`."), &views));
     }
     files.insert("generated/src/requests/property_strings.rs".to_owned(), shapes_file(model, shapes));
@@ -142,15 +142,14 @@ impl<'a> View<'a> {
                 let _ = writeln!(fields, "    #[serde({})]", serde.join(", "));
             }
             let _ = writeln!(fields, "    pub {name}: {of},");
-            match empty {
-                Some(empty) => values.push(format!("{name}: {empty}")),
-                None => {
-                    arguments.push(format!("{name}: {of}"));
-                    values.push(name);
-                }
+            if let Some(empty) = empty {
+                values.push(format!("{name}: {empty}"));
+            } else {
+                arguments.push(format!("{name}: {of}"));
+                values.push(name);
             }
         }
-        let docs: String = self.docs.iter().map(|line| format!("/// {line}\n")).collect();
+        let docs = self.docs.iter().fold(String::new(), |docs, line| docs + "/// " + line + "\n");
         let name = &self.name;
         let default = if arguments.is_empty() { "Default, " } else { "" };
         let mut text = format!("{docs}#[derive(Clone, Debug, {default}PartialEq, Serialize, Deserialize)]\n#[serde(deny_unknown_fields)]\npub struct {name} {{\n{fields}}}\n\n");
@@ -194,7 +193,7 @@ fn file(model: &Model, about: &str, views: &[View]) -> String {
 fn shapes_file<'a>(model: &'a Model, mut shapes: BTreeSet<&'a str>) -> String {
     loop {
         let keys = shapes.iter().filter_map(|name| model.property_strings.get(*name)).flat_map(|shape| shape.keys.values());
-        let inside: Vec<&str> = keys.filter_map(|key| key.kind.as_ref()).flat_map(|kind| shapes_of(model, kind)).collect();
+        let inside: Vec<&str> = keys.filter_map(|key| key.kind.as_ref()).filter_map(|kind| shapes_of(model, kind)).collect();
         let before = shapes.len();
         shapes.extend(inside);
         if shapes.len() == before {

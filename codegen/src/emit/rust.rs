@@ -1,5 +1,7 @@
 //! Writing Rust: headers, literals, types.
 
+use std::fmt::Write as _;
+
 use crate::model::{Kind, Model, Parameter};
 use crate::terms::Value;
 
@@ -26,7 +28,7 @@ pub fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> S
     format!("&[{}]", pairs.join(", "))
 }
 
-fn option<T: std::fmt::Debug>(value: Option<T>) -> String {
+fn option<T: std::fmt::Debug>(value: Option<&T>) -> String {
     format!("{value:?}")
 }
 
@@ -34,11 +36,11 @@ fn option<T: std::fmt::Debug>(value: Option<T>) -> String {
 pub fn kind(kind: &Kind) -> String {
     match kind {
         Kind::Boolean => "Kind::Boolean".to_owned(),
-        Kind::Integer(least, most) => format!("Kind::Integer({}, {})", option(*least), option(*most)),
-        Kind::Number(least, most) => format!("Kind::Number({}, {})", option(*least), option(*most)),
+        Kind::Integer(least, most) => format!("Kind::Integer({}, {})", option(least.as_ref()), option(most.as_ref())),
+        Kind::Number(least, most) => format!("Kind::Number({}, {})", option(least.as_ref()), option(most.as_ref())),
         Kind::Text { value, pattern: None, min_length: None, max_length: None } => format!("Kind::text({})", self::value(*value)),
         Kind::Text { value, pattern, min_length, max_length } => {
-            format!("Kind::bounded({}, {}, {}, {})", self::value(*value), option(*pattern), option(*min_length), option(*max_length))
+            format!("Kind::bounded({}, {}, {}, {})", self::value(*value), option(pattern.as_ref()), option(min_length.as_ref()), option(max_length.as_ref()))
         }
         Kind::Choice(choices) => format!("Kind::Choice({})", strings(choices)),
         Kind::List(element) => format!("Kind::List(&{})", self::kind(element)),
@@ -70,22 +72,22 @@ pub fn parameter(model: &Model, parameter: &Parameter) -> String {
         text.push_str(".optional()");
     }
     if let Some(default) = default {
-        text.push_str(&format!(".or_else({})", string(default)));
+        let _ = write!(text, ".or_else({})", string(default));
     }
     if let Some((first, last)) = index {
-        text.push_str(&format!(".indexed({first}, {last})"));
+        let _ = write!(text, ".indexed({first}, {last})");
     }
     if let Some(other) = requires {
-        text.push_str(&format!(".with({})", string(other)));
+        let _ = write!(text, ".with({})", string(other));
     }
     if let Some((other, values)) = only_with {
-        text.push_str(&format!(".only_where({}, {})", string(other), strings(values)));
+        let _ = write!(text, ".only_where({}, {})", string(other), strings(values));
     }
     if let Some(first) = model.releases.get(*since).filter(|_| *since > 0) {
-        text.push_str(&format!(".since(Release::{})", release(first)));
+        let _ = write!(text, ".since(Release::{})", release(first));
     }
     if let Some(words) = words {
-        text.push_str(&format!(".words({})", string(words)));
+        let _ = write!(text, ".words({})", string(words));
     }
     text
 }

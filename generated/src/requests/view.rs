@@ -228,7 +228,7 @@ pub(crate) fn schema_of_operation(name: &str) -> schemars::Schema {
 }
 
 pub(crate) fn schema_of_shape(shape: &PropertyString) -> schemars::Schema {
-    schema(keys(shape, json!("object")))
+    schema(keys(shape, &json!("object")))
 }
 
 fn schema(value: Value) -> schemars::Schema {
@@ -254,7 +254,7 @@ fn operation(operation: &Operation) -> Value {
     json!({"type": "object", "description": operation.summary, "properties": properties, "required": required, "additionalProperties": false})
 }
 
-fn keys(shape: &PropertyString, of: Value) -> Value {
+fn keys(shape: &PropertyString, of: &Value) -> Value {
     let spelled: Vec<_> = shape.keys.iter().filter(|key| key.alias.is_none()).collect();
     let properties: Map<String, Value> = spelled.iter().map(|key| (key.name.to_owned(), kind(&key.kind))).collect();
     let required: Vec<&str> = spelled.iter().filter(|key| key.required).map(|key| key.name).collect();
@@ -271,7 +271,7 @@ fn kind(of: &Kind) -> Value {
         Kind::Choice(choices) => json!({"type": "string", "enum": choices}),
         Kind::List(element) | Kind::Array(element) => json!({"type": "array", "items": kind(element)}),
         Kind::Property(shape) if shape.keys.is_empty() => json!({"type": "string"}),
-        Kind::Property(shape) => keys(shape, json!(["object", "string"])),
+        Kind::Property(shape) => keys(shape, &json!(["object", "string"])),
     }
 }
 
