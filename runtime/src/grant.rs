@@ -42,13 +42,24 @@ impl Scope {
             return Err("has to name something, or `*` for all".to_owned());
         }
         if names.iter().any(|name| name == "*") {
-            return if names.len() == 1 { Ok(Self::All) } else { Err("`*` stands for all, so it stands alone".to_owned()) };
+            return if names.len() == 1 {
+                Ok(Self::All)
+            } else {
+                Err("`*` stands for all, so it stands alone".to_owned())
+            };
         }
         if names.len() > Self::MOST {
             return Err(format!("holds more than {} names", Self::MOST));
         }
-        if let Some(name) = names.iter().find(|name| name.len() > Self::LONGEST || name.contains('*') || name.chars().any(|c| c.is_control() || c.is_whitespace())) {
-            return Err(format!("`{}` is not a name; write whole names, or `*` alone for all", crate::untrusted::shown(name, 80)));
+        if let Some(name) = names.iter().find(|name| {
+            name.len() > Self::LONGEST
+                || name.contains('*')
+                || name.chars().any(|c| c.is_control() || c.is_whitespace())
+        }) {
+            return Err(format!(
+                "`{}` is not a name; write whole names, or `*` alone for all",
+                crate::untrusted::shown(name, 80)
+            ));
         }
         Ok(Self::Names(names.into_iter().collect()))
     }

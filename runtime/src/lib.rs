@@ -1,11 +1,20 @@
 //! pvegate: one MCP server in front of many Proxmox VE clusters.
-pub mod mcp;
-pub mod values;
-pub mod untrusted;
+//!
+//! A call goes through these, in this order: [`mcp`] (who is heard), [`authorize`] (who may do what),
+//! [`args`] (what is asked, decoded and encoded by the catalog), [`connection`] and [`pve`] (how PVE is
+//! asked), [`redact`] and [`server`] (what leaves, in which shape). `docs/architecture.md` has the map.
+
+pub mod args;
+pub mod authorize;
 pub mod config;
+pub mod connection;
 pub mod grant;
-pub mod tokens;
+pub mod mcp;
 pub mod pve;
 pub mod redact;
+pub mod serve;
+pub mod server;
 pub mod snapshot;
-pub mod args;
+pub mod tokens;
+pub mod untrusted;
+pub mod values;

@@ -1,2 +1,110 @@
-//! (skeleton)
-fn main() {}
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use pvegate::config::Config;
+use pvegate::mcp::{HttpConfig, LOG_DIRECTIVE};
+use pvegate::serve;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// One MCP server in front of many Proxmox VE clusters.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serves MCP over HTTP, or over stdio for one client.
+    Serve(Serve),
+}
+
+#[derive(clap::Args)]
+struct Serve {
+    /// The cluster file (docs/configuration.md).
+    #[arg(long, env = "PVEGATE_CLUSTERS", default_value = "clusters.json")]
+    clusters: PathBuf,
+    /// The token file; not used with --stdio.
+    #[arg(long, env = "PVEGATE_TOKENS", default_value = "tokens.json")]
+    tokens: PathBuf,
+    /// Where to listen. Loopback only.
+    #[arg(long, default_value = "127.0.0.1:8790", conflicts_with = "stdio")]
+    listen: SocketAddr,
+    /// An origin of web pages that may send requests; may be given more than once.
+    #[arg(long = "allowed-origin", conflicts_with = "stdio")]
+    allowed_origins: Vec<String>,
+    /// Serve one client on standard input and output.
+    #[arg(long)]
+    stdio: bool,
+    /// With --stdio: the toolset to show instead of the gateway.
+    #[arg(long, requires = "stdio")]
+    toolset: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Cli { command: Command::Serve(arguments) } = Cli::parse();
+    log();
+    serve::install_crypto();
+    match run(arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pvegate: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs go to standard error: standard output belongs to the protocol.
+fn log() {
+    let filter = EnvFilter::try_from_env("PVEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = match LOG_DIRECTIVE.parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    };
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+async fn run(arguments: Serve) -> Result<(), serve::StartError> {
+    let stop = CancellationToken::new();
+    tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            signalled().await;
+            stop.cancel();
+        }
+    });
+    if arguments.stdio {
+        let config = Config::load(&arguments.clusters, None)?;
+        return serve::stdio(config, arguments.toolset.as_deref(), stop).await;
+    }
+    let config = Config::load(&arguments.clusters, Some(&arguments.tokens))?;
+    let http = HttpConfig { listen: arguments.listen, allowed_origins: arguments.allowed_origins, ..HttpConfig::default() };
+    let running = serve::http(config, http).await?;
+    eprintln!("pvegate serves MCP at {}", running.url());
+    stop.cancelled().await;
+    running.stop().await;
+    Ok(())
+}
+
+/// Ctrl-C, or SIGTERM from a service manager. Where neither can be waited for, the process still ends by force.
+async fn signalled() {
+    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => {
+            tracing::warn!(%error, "cannot wait for SIGTERM");
+            let _ = tokio::signal::ctrl_c().await;
+            return;
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}

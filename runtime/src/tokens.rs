@@ -127,7 +127,12 @@ impl Tokens {
 
     /// Refuses names of clusters that the server does not have.
     pub fn check_clusters(&self, clusters: &Clusters) -> Result<(), ConfigError> {
-        self.check("clusters", "no cluster of that name in the cluster file", |grant| &grant.clusters, |name| clusters.get(name).is_some())
+        self.check(
+            "clusters",
+            "no cluster of that name in the cluster file",
+            |grant| &grant.clusters,
+            |name| clusters.get(name).is_some(),
+        )
     }
 
     /// Refuses names that are neither a tool nor a toolset.
@@ -135,7 +140,13 @@ impl Tokens {
         self.check("tools", "no tool or toolset of that name", |grant| &grant.tools, known)
     }
 
-    fn check(&self, key: &str, message: &str, scope: fn(&Grant) -> &Scope, known: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+    fn check(
+        &self,
+        key: &str,
+        message: &str,
+        scope: fn(&Grant) -> &Scope,
+        known: impl Fn(&str) -> bool,
+    ) -> Result<(), ConfigError> {
         let mut problems = Problems::new(&self.file);
         for principal in self.principals() {
             for name in scope(&principal.grant).names().filter(|name| !known(name)) {
@@ -187,11 +198,38 @@ fn read_hash(text: &str) -> Option<[u8; 32]> {
     hex_digest(rest).or_else(|| URL_SAFE_NO_PAD.decode(rest).ok()?.try_into().ok())
 }
 
-const KNOWN: &[&str] = &["name", "hash", "tools", "clusters", "actor_type", "owner", "person", "expires", "created_at", "provider", "provider_tier", "on_behalf_of"];
+const KNOWN: &[&str] = &[
+    "name",
+    "hash",
+    "tools",
+    "clusters",
+    "actor_type",
+    "owner",
+    "person",
+    "expires",
+    "created_at",
+    "provider",
+    "provider_tier",
+    "on_behalf_of",
+];
 
 /// Scopes that other versions and the seed's files have, and that this one cannot keep.
 const NOT_ENFORCED: &[&str] = &[
-    "grant", "guests", "actions", "nodes", "storages", "pools", "networks", "tiers", "caps", "max_memory_mib", "max_disk_gib", "max_guests", "max_snapshots", "operations", "urls",
+    "grant",
+    "guests",
+    "actions",
+    "nodes",
+    "storages",
+    "pools",
+    "networks",
+    "tiers",
+    "caps",
+    "max_memory_mib",
+    "max_disk_gib",
+    "max_guests",
+    "max_snapshots",
+    "operations",
+    "urls",
     "oidc_subject",
 ];
 
@@ -210,24 +248,20 @@ fn read_entry(at: usize, item: Value, problems: &mut Problems) -> Option<Entry> 
     let name = table.text("name", problems);
     match &name {
         None => problems.at(table.place("name"), "is missing"),
-        Some(name) if name.len() > 128 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@')) => {
+        Some(name)
+            if name.len() > 128
+                || !name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@')) =>
+        {
             problems.at(table.place("name"), "letters, digits, `-`, `_`, `.` and `@`, at most 128");
         }
         Some(_) => {}
     }
-    let hash = match table.text("hash", problems) {
-        Some(text) => {
-            let hash = read_hash(&text);
-            if hash.is_none() {
-                problems.at(table.place("hash"), "has to be `sha256:` and the 64 hex digits of the bearer secret's SHA-256");
-            }
-            hash
-        }
-        None => {
-            problems.at(table.place("hash"), "is missing");
-            None
-        }
-    };
+    let hash = table.text("hash", problems).as_deref().and_then(read_hash);
+    if hash.is_none() {
+        problems.at(table.place("hash"), "has to be `sha256:` and the 64 hex digits of the bearer secret's SHA-256");
+    }
     let tools = scope(&mut table, "tools", problems);
     let spelling = CLUSTER_SPELLINGS.iter().copied().find(|key| table.has(key)).unwrap_or("clusters");
     let clusters = scope(&mut table, spelling, problems);
@@ -238,7 +272,15 @@ fn read_entry(at: usize, item: Value, problems: &mut Problems) -> Option<Entry> 
         table.text(key, problems);
     }
     table.finish(KNOWN, problems);
-    Some(Entry { digest: hash?, principal: Arc::new(Principal { name: name?, actor: actor?, grant: Grant { tools: tools?, clusters: clusters? }, expires }) })
+    Some(Entry {
+        digest: hash?,
+        principal: Arc::new(Principal {
+            name: name?,
+            actor: actor?,
+            grant: Grant { tools: tools?, clusters: clusters? },
+            expires,
+        }),
+    })
 }
 
 fn scope(table: &mut Table, key: &str, problems: &mut Problems) -> Option<Scope> {
@@ -258,7 +300,10 @@ fn actor(table: &mut Table, problems: &mut Problems) -> Option<Actor> {
     match kind.as_deref() {
         None | Some("agent" | "unknown") => {
             if person.is_some() {
-                problems.at(table.place("person"), "is for human tokens; write `owner` for the person who answers for an agent");
+                problems.at(
+                    table.place("person"),
+                    "is for human tokens; write `owner` for the person who answers for an agent",
+                );
             }
             Some(Actor::Agent { owner })
         }

@@ -211,7 +211,8 @@ fn endpoints(table: &mut Table, problems: &mut Problems) -> Vec<Endpoint> {
         (false, true) => ("endpoints", table.texts("endpoints", problems).unwrap_or_default()),
         (true, false) => ("endpoint", table.text("endpoint", problems).into_iter().collect()),
         (false, false) => {
-            problems.at(table.place("endpoint"), "is missing; write the API address, like https://pve1.example.org:8006");
+            problems
+                .at(table.place("endpoint"), "is missing; write the API address, like https://pve1.example.org:8006");
             return Vec::new();
         }
     };
@@ -221,7 +222,9 @@ fn endpoints(table: &mut Table, problems: &mut Problems) -> Vec<Endpoint> {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     for text in texts {
         match Endpoint::parse(&text) {
-            Ok(endpoint) if endpoints.contains(&endpoint) => problems.at(table.place(key), format!("{} is listed twice", endpoint.base)),
+            Ok(endpoint) if endpoints.contains(&endpoint) => {
+                problems.at(table.place(key), format!("{} is listed twice", endpoint.base))
+            }
             Ok(endpoint) => endpoints.push(endpoint),
             Err(message) => problems.at(table.place(key), message),
         }
@@ -244,7 +247,10 @@ impl Endpoint {
         if !url.username().is_empty() || url.password().is_some() {
             return Err("must not hold a user or password; use token_id and its secret");
         }
-        if !matches!(url.path(), "" | "/" | "/api2/json" | "/api2/json/") || url.query().is_some() || url.fragment().is_some() {
+        if !matches!(url.path(), "" | "/" | "/api2/json" | "/api2/json/")
+            || url.query().is_some()
+            || url.fragment().is_some()
+        {
             return Err("has to end after the port; the path of each operation is added by the server");
         }
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(FORM)?;
@@ -276,15 +282,18 @@ fn trust(table: &mut Table, problems: &mut Problems) -> Option<Trust> {
     for text in &texts {
         match fingerprint(text) {
             Some(bytes) => fingerprints.push(bytes),
-            None => problems.at(table.place("fingerprint"), "has to be the SHA-256 of the server's certificate: 64 hex digits, with or without `:` between pairs"),
+            None => problems.at(
+                table.place("fingerprint"),
+                "has to be the SHA-256 of the server's certificate: 64 hex digits, with or without `:` between pairs",
+            ),
         }
     }
-    let server_name = table.text("server_name", problems).and_then(|name| match ServerName::try_from(name) {
-        Ok(name) => Some(name),
-        Err(_) => {
+    let server_name = table.text("server_name", problems).and_then(|name| {
+        let name = ServerName::try_from(name).ok();
+        if name.is_none() {
             problems.at(table.place("server_name"), "has to be a host name or an IP address");
-            None
         }
+        name
     });
     if !named_ca && texts.is_empty() {
         problems.at(
@@ -297,21 +306,25 @@ fn trust(table: &mut Table, problems: &mut Problems) -> Option<Trust> {
 }
 
 fn fingerprint(text: &str) -> Option<[u8; 32]> {
-    let digits: String = text.strip_prefix("sha256:").unwrap_or(text).chars().filter(|character| *character != ':').collect();
+    let digits: String =
+        text.strip_prefix("sha256:").unwrap_or(text).chars().filter(|character| *character != ':').collect();
     crate::tokens::hex_digest(&digits)
 }
 
 fn api_token(table: &mut Table, problems: &mut Problems) -> Option<ApiToken> {
-    let id = match table.text("token_id", problems) {
-        Some(text) => TokenId::parse(&text).map_err(|error| problems.at(table.place("token_id"), error.to_string())).ok(),
-        None => {
-            problems.at(table.place("token_id"), "is missing; write the API token's id, like pvegate@pve!mcp");
-            None
-        }
+    let id = if let Some(text) = table.text("token_id", problems) {
+        TokenId::parse(&text).map_err(|error| problems.at(table.place("token_id"), error.to_string())).ok()
+    } else {
+        problems.at(table.place("token_id"), "is missing; write the API token's id, like pvegate@pve!mcp");
+        None
     };
-    let given: Vec<&str> = ["token_secret", "token_secret_file", "token_secret_env"].into_iter().filter(|key| table.has(key)).collect();
+    let given: Vec<&str> =
+        ["token_secret", "token_secret_file", "token_secret_env"].into_iter().filter(|key| table.has(key)).collect();
     if given.len() != 1 {
-        problems.at(table.place("token_secret_file"), "give the API token's secret in exactly one way: token_secret_file, token_secret_env or token_secret");
+        problems.at(
+            table.place("token_secret_file"),
+            "give the API token's secret in exactly one way: token_secret_file, token_secret_env or token_secret",
+        );
         for key in given {
             table.take(key);
         }
@@ -338,8 +351,12 @@ fn api_token(table: &mut Table, problems: &mut Problems) -> Option<ApiToken> {
         None
     }?;
     // PVE makes UUIDs; anything that could end a header line is not a secret of PVE's.
-    if secret.is_empty() || secret.expose().len() > 256 || !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
-        problems.at(table.place("token_secret_file"), "the secret has to be one line of printable characters, as PVE showed it when the token was made");
+    if secret.is_empty() || secret.expose().len() > 256 || !secret.expose().bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        problems.at(
+            table.place("token_secret_file"),
+            "the secret has to be one line of printable characters, as PVE showed it when the token was made",
+        );
         return None;
     }
     Some(ApiToken { id: id?, secret })

@@ -23,7 +23,8 @@ pub fn read_credential(path: &Path, limit: u64) -> Result<Zeroizing<String>, Str
         rustix::io::Errno::NOENT => "does not exist".to_owned(),
         error => format!("cannot be opened: {}", std::io::Error::from(error)),
     })?;
-    let facts = rustix::fs::fstat(file.as_fd()).map_err(|error| format!("cannot be examined: {}", std::io::Error::from(error)))?;
+    let facts = rustix::fs::fstat(file.as_fd())
+        .map_err(|error| format!("cannot be examined: {}", std::io::Error::from(error)))?;
     if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
         return Err("is not a regular file".to_owned());
     }
@@ -35,7 +36,10 @@ pub fn read_credential(path: &Path, limit: u64) -> Result<Zeroizing<String>, Str
         return Err(format!("has mode {:04o}, so others can reach it; run chmod 600", facts.st_mode & 0o7777));
     }
     let mut text = Zeroizing::new(String::new());
-    File::from(file).take(limit + 1).read_to_string(&mut text).map_err(|error| format!("cannot be read as text: {error}"))?;
+    File::from(file)
+        .take(limit + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| format!("cannot be read as text: {error}"))?;
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > limit {
         return Err(format!("is larger than {limit} bytes"));
     }

@@ -27,7 +27,10 @@ impl Document {
         let parsed = if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml")) {
             // The full message would show the line, and the line may hold a secret.
             toml::from_str::<Unique>(&text).map_err(|error| {
-                let line = error.span().and_then(|span| text.get(..span.start)).map_or(0, |before| before.matches('\n').count() + 1);
+                let line = error
+                    .span()
+                    .and_then(|span| text.get(..span.start))
+                    .map_or(0, |before| before.matches('\n').count() + 1);
                 format!("is not valid TOML: {} (line {line})", error.message())
             })
         } else {
@@ -101,13 +104,11 @@ impl Table {
 
     /// Takes a list.
     pub(crate) fn list(&mut self, key: &str, problems: &mut Problems) -> Option<Vec<Value>> {
-        match self.take(key)? {
-            Value::Array(items) => Some(items),
-            _ => {
-                problems.at(self.place(key), "has to be a list");
-                None
-            }
+        if let Value::Array(items) = self.take(key)? {
+            return Some(items);
         }
+        problems.at(self.place(key), "has to be a list");
+        None
     }
 
     /// Takes a list of texts, each given once.
@@ -116,7 +117,9 @@ impl Table {
         let mut texts: Vec<String> = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                Value::String(text) if texts.contains(&text) => problems.at(self.place(key), format!("`{}` is listed twice", crate::untrusted::shown(&text, 80))),
+                Value::String(text) if texts.contains(&text) => {
+                    problems.at(self.place(key), format!("`{}` is listed twice", crate::untrusted::shown(&text, 80)))
+                }
                 Value::String(text) if !text.is_empty() => texts.push(text),
                 _ => problems.at(self.place(key), "has to hold texts that are not empty"),
             }
@@ -214,7 +217,10 @@ impl<'de> Visitor<'de> for UniqueVisitor {
                 return Ok(value);
             }
             if keys.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{}` is there twice", crate::untrusted::shown(&key, 60))));
+                return Err(A::Error::custom(format!(
+                    "the key `{}` is there twice",
+                    crate::untrusted::shown(&key, 60)
+                )));
             }
             keys.insert(key, value);
         }

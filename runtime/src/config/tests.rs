@@ -110,7 +110,8 @@ fn doubles_and_syntax_errors_are_told_without_the_line() {
     let folder = Folder::new();
     let told = folder.clusters("clusters.json", r#"{"version": 1, "devices": {"a": {}, "a": {}}}"#).unwrap_err();
     assert!(told.contains("the key `a` is there twice"), "{told}");
-    let told = folder.clusters("clusters.toml", "version = 1\n[devices.a]\ntoken_secret = \"TOPSECRET\" x\n").unwrap_err();
+    let told =
+        folder.clusters("clusters.toml", "version = 1\n[devices.a]\ntoken_secret = \"TOPSECRET\" x\n").unwrap_err();
     assert!(told.contains("not valid TOML") && told.contains("line 3") && !told.contains("TOPSECRET"), "{told}");
     assert!(folder.clusters("clusters.json", "[]").unwrap_err().contains("object"));
     assert!(folder.clusters("clusters.json", r#"{"version": 1}"#).unwrap_err().contains("at least one cluster"));
@@ -122,12 +123,30 @@ fn loose_files_are_all_reported_at_once() {
     let token = folder.file("a.token", "s", 0o640);
     std::os::unix::fs::symlink(&token, folder.0.path().join("b.token")).unwrap();
     let fingerprint = "ab".repeat(32);
-    let device = |file: &str| format!(r#"{{"endpoint": "x", "token_id": "a@pve!bc", "token_secret_file": "{file}", "fingerprint": "{fingerprint}"}}"#);
-    let clusters = folder.file("clusters.json", &format!(r#"{{"version": 1, "devices": {{"a": {}, "b": {}, "c": {}}}}}"#, device("a.token"), device("b.token"), device("none")), 0o600);
+    let device = |file: &str| {
+        format!(
+            r#"{{"endpoint": "x", "token_id": "a@pve!bc", "token_secret_file": "{file}", "fingerprint": "{fingerprint}"}}"#
+        )
+    };
+    let clusters = folder.file(
+        "clusters.json",
+        &format!(
+            r#"{{"version": 1, "devices": {{"a": {}, "b": {}, "c": {}}}}}"#,
+            device("a.token"),
+            device("b.token"),
+            device("none")
+        ),
+        0o600,
+    );
     let tokens = folder.file("tokens.json", r#"{"version": 1, "tokens": []}"#, 0o644);
     let error = Config::load(&clusters, Some(&tokens)).unwrap_err();
     let told = error.to_string();
-    for part in ["a.token: has mode 0640, so others can reach it; run chmod 600", "b.token: is a symbolic link", "none: does not exist", "tokens.json: has mode 0644"] {
+    for part in [
+        "a.token: has mode 0640, so others can reach it; run chmod 600",
+        "b.token: is a symbolic link",
+        "none: does not exist",
+        "tokens.json: has mode 0644",
+    ] {
         assert!(told.contains(part), "{part}\n{told}");
     }
     assert_eq!(error.problems().len(), 4);
@@ -137,7 +156,9 @@ fn loose_files_are_all_reported_at_once() {
 fn only_regular_small_text_files_are_read() {
     let folder = Folder::new();
     assert!(read_credential(folder.0.path(), 10).unwrap_err().contains("not a regular file"));
-    assert!(read_credential(&folder.file("long", "12345678901", 0o600), 10).unwrap_err().contains("larger than 10 bytes"));
+    assert!(
+        read_credential(&folder.file("long", "12345678901", 0o600), 10).unwrap_err().contains("larger than 10 bytes")
+    );
     let path = folder.file("binary", "", 0o600);
     std::fs::write(&path, [0xff, 0xfe]).unwrap();
     assert!(read_credential(&path, 10).unwrap_err().contains("as text"));
@@ -150,7 +171,13 @@ fn tokens_name_known_clusters() {
     folder.file("pve3.pem", "", 0o600);
     let clusters = folder.file("clusters.json", SEED, 0o600);
     let hash = crate::tokens::stored_hash("x");
-    let tokens = folder.file("tokens.json", &format!(r#"{{"version": 1, "tokens": [{{"name": "a", "hash": "{hash}", "tools": ["*"], "clusters": ["pve9"]}}]}}"#), 0o600);
+    let tokens = folder.file(
+        "tokens.json",
+        &format!(
+            r#"{{"version": 1, "tokens": [{{"name": "a", "hash": "{hash}", "tools": ["*"], "clusters": ["pve9"]}}]}}"#
+        ),
+        0o600,
+    );
     let told = Config::load(&clusters, Some(&tokens)).unwrap_err().to_string();
     assert!(told.ends_with("token `a`, key `clusters`: `pve9`: no cluster of that name in the cluster file"), "{told}");
 }

@@ -68,6 +68,11 @@ impl ToolList {
         Self::new(definitions.into_iter().map(serde_json::from_str).collect::<Result<_, _>>()?)
     }
 
+    /// A list without tools.
+    pub fn empty() -> Self {
+        Self { tools: Vec::new(), json: Bytes::from_static(b"[]") }
+    }
+
     /// The tools.
     pub fn tools(&self) -> &[Tool] {
         &self.tools

@@ -50,8 +50,10 @@ impl Client {
     pub fn new(cluster: &Cluster) -> Result<Self, String> {
         let place = |message: String| format!("cluster `{}`: {message}", cluster.name);
         let tls = trust::client_config(&cluster.trust).map_err(place)?;
-        let token = zeroize::Zeroizing::new(format!("PVEAPIToken={}={}", cluster.token.id, cluster.token.secret.expose()));
-        let mut authorization = HeaderValue::from_str(&token).map_err(|_| place("the API token's id or secret cannot stand in a header".to_owned()))?;
+        let token =
+            zeroize::Zeroizing::new(format!("PVEAPIToken={}={}", cluster.token.id, cluster.token.secret.expose()));
+        let mut authorization = HeaderValue::from_str(&token)
+            .map_err(|_| place("the API token's id or secret cannot stand in a header".to_owned()))?;
         authorization.set_sensitive(true);
         let http = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
@@ -147,12 +149,25 @@ impl Client {
         let context = chain(&error);
         if error.is_connect() {
             let what = if error.is_timeout() { "did not accept a connection within 5 s" } else { "cannot be reached" };
-            return Attempt::NotReached(PveError::new(Kind::Unreachable, format!("{place} {what}; check that the node is up and the address is right")).context(context).not_sent());
+            return Attempt::NotReached(
+                PveError::new(
+                    Kind::Unreachable,
+                    format!("{place} {what}; check that the node is up and the address is right"),
+                )
+                .context(context)
+                .not_sent(),
+            );
         }
         if error.is_timeout() {
             return Attempt::Failed(self.timed_out(request).context(context));
         }
-        Attempt::Died(PveError::new(Kind::Unreachable, format!("{place} closed the connection without answering {request}; try again")).context(context))
+        Attempt::Died(
+            PveError::new(
+                Kind::Unreachable,
+                format!("{place} closed the connection without answering {request}; try again"),
+            )
+            .context(context),
+        )
     }
 
     /// The URL, if it is still the one that was asked for: a parser that tidies paths must not change it.
@@ -163,16 +178,35 @@ impl Client {
             text.push('?');
             text.push_str(&request.query);
         }
-        let same = |url: &Url| request.path.starts_with('/') && url.path() == path && url.query().unwrap_or_default() == request.query && url.fragment().is_none();
+        let same = |url: &Url| {
+            request.path.starts_with('/')
+                && url.path() == path
+                && url.query().unwrap_or_default() == request.query
+                && url.fragment().is_none()
+        };
         Url::parse(&text).ok().filter(same).ok_or_else(|| {
-            PveError::new(Kind::Invalid, format!("the arguments of {request} do not make a valid path, so nothing was sent to cluster {}", self.cluster)).not_sent()
+            PveError::new(
+                Kind::Invalid,
+                format!(
+                    "the arguments of {request} do not make a valid path, so nothing was sent to cluster {}",
+                    self.cluster
+                ),
+            )
+            .not_sent()
         })
     }
 
     async fn read(&self, request: &Request, mut response: Response) -> Result<Reply, PveError> {
         let status = response.status().as_u16();
-        let json = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(|kind| kind.starts_with("application/json"));
-        let reason = response.extensions().get::<ReasonPhrase>().map_or_else(|| response.status().canonical_reason().unwrap_or_default().as_bytes().to_vec(), |reason| reason.as_bytes().to_vec());
+        let json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .is_some_and(|kind| kind.starts_with("application/json"));
+        let reason = response.extensions().get::<ReasonPhrase>().map_or_else(
+            || response.status().canonical_reason().unwrap_or_default().as_bytes().to_vec(),
+            |reason| reason.as_bytes().to_vec(),
+        );
         let body = match self.body(request, &mut response).await {
             Ok(body) => body,
             // A failure's text is worth more than the fact that its body was cut.
@@ -183,7 +217,10 @@ impl Client {
             *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PARKED);
         }
         if (300..400).contains(&status) {
-            let message = format!("cluster {} answered {request} with a redirect ({status}); name the API address itself as endpoint", self.cluster);
+            let message = format!(
+                "cluster {} answered {request} with a redirect ({status}); name the API address itself as endpoint",
+                self.cluster
+            );
             return Err(PveError::new(Kind::NotJson, message).with_status(status).refused());
         }
         if status != 200 {
@@ -204,11 +241,17 @@ impl Client {
                 Ok(None) => return Ok(body),
                 Ok(Some(chunk)) if body.len() + chunk.len() <= BODY => body.extend_from_slice(&chunk),
                 Ok(Some(_)) => {
-                    let message = format!("the answer to {request} is larger than {} MiB; ask for less, with a limit, a filter or a shorter time span", BODY >> 20);
+                    let message = format!(
+                        "the answer to {request} is larger than {} MiB; ask for less, with a limit, a filter or a shorter time span",
+                        BODY >> 20
+                    );
                     return Err(PveError::new(Kind::TooLarge, message));
                 }
                 Err(error) => {
-                    let message = format!("cluster {} broke off in the middle of its answer to {request}; try again", self.cluster);
+                    let message = format!(
+                        "cluster {} broke off in the middle of its answer to {request}; try again",
+                        self.cluster
+                    );
                     return Err(PveError::new(Kind::Unreachable, message).context(chain(&error.without_url())));
                 }
             }
@@ -217,7 +260,11 @@ impl Client {
 
     fn check_parked(&self, request: &Request) -> Result<(), PveError> {
         let until = *self.parked.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(left) = until.and_then(|until| until.checked_duration_since(Instant::now())).filter(|left| !left.is_zero()) else { return Ok(()) };
+        let Some(left) =
+            until.and_then(|until| until.checked_duration_since(Instant::now())).filter(|left| !left.is_zero())
+        else {
+            return Ok(());
+        };
         let message = format!(
             "cluster {} did not accept the server's API token a moment ago, so {request} was not sent; an operator has to check the token, the next attempt is made in {} s",
             self.cluster,
@@ -227,7 +274,14 @@ impl Client {
     }
 
     fn timed_out(&self, request: &Request) -> PveError {
-        PveError::new(Kind::Timeout, format!("cluster {} did not answer {request} within {} s; try again, or look at the node's load", self.cluster, request.within.as_secs()))
+        PveError::new(
+            Kind::Timeout,
+            format!(
+                "cluster {} did not answer {request} within {} s; try again, or look at the node's load",
+                self.cluster,
+                request.within.as_secs()
+            ),
+        )
     }
 }
 

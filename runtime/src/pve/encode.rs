@@ -44,7 +44,10 @@ mod tests {
         assert_eq!(segment("local:iso/a b.iso").unwrap(), "local%3Aiso%2Fa%20b.iso");
         assert_eq!(segment("root@pam!x").unwrap(), "root%40pam%21x");
         assert!(segment("..").is_err());
-        assert_eq!(pairs([("net0", "virtio,bridge=vmbr0;x&y+z%"), ("ä", "")]), "net0=virtio%2Cbridge%3Dvmbr0%3Bx%26y%2Bz%25&%C3%A4=");
+        assert_eq!(
+            pairs([("net0", "virtio,bridge=vmbr0;x&y+z%"), ("ä", "")]),
+            "net0=virtio%2Cbridge%3Dvmbr0%3Bx%26y%2Bz%25&%C3%A4="
+        );
     }
 
     proptest! {

@@ -123,7 +123,15 @@ pub struct PveError {
 impl PveError {
     /// An error with the text for the caller.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), context: String::new(), status: None, parameters: BTreeMap::new(), retry_after: None, sent: Sent::Unknown }
+        Self {
+            kind,
+            message: message.into(),
+            context: String::new(),
+            status: None,
+            parameters: BTreeMap::new(),
+            retry_after: None,
+            sent: Sent::Unknown,
+        }
     }
 
     /// What only the log sees. It must not hold secrets either.

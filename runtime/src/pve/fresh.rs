@@ -50,7 +50,13 @@ impl<T> fmt::Debug for Fresh<T> {
 impl<T: Send + Sync + 'static> Fresh<T> {
     /// A value that is at most `limit` old.
     pub fn new(limit: Duration, fetch: Fetch<T>) -> Self {
-        Self(Arc::new(Inner { current: ArcSwapOption::empty(), gate: Arc::default(), era: AtomicU64::new(0), limit, fetch }))
+        Self(Arc::new(Inner {
+            current: ArcSwapOption::empty(),
+            gate: Arc::default(),
+            era: AtomicU64::new(0),
+            limit,
+            fetch,
+        }))
     }
 
     /// The value; reads it if there is none that is fresh enough.
@@ -76,7 +82,10 @@ impl<T: Send + Sync + 'static> Fresh<T> {
         // In a task of its own, so that a caller who hangs up does not take the answer from those who wait.
         match tokio::spawn(Self::renew(Arc::clone(&self.0), gate)).await {
             Ok(answer) => answer,
-            Err(error) => Err(PveError::new(Kind::Other, "the server failed while reading from PVE; its log says more").context(error.to_string())),
+            Err(error) => {
+                Err(PveError::new(Kind::Other, "the server failed while reading from PVE; its log says more")
+                    .context(error.to_string()))
+            }
         }
     }
 
@@ -99,7 +108,10 @@ impl<T: Send + Sync + 'static> Fresh<T> {
         (young && stamped.era == self.0.era.load(Ordering::SeqCst)).then(|| (Arc::clone(&stamped.value), age))
     }
 
-    async fn renew(inner: Arc<Inner<T>>, mut gate: OwnedMutexGuard<Option<(Instant, PveError)>>) -> Result<Arc<T>, PveError> {
+    async fn renew(
+        inner: Arc<Inner<T>>,
+        mut gate: OwnedMutexGuard<Option<(Instant, PveError)>>,
+    ) -> Result<Arc<T>, PveError> {
         let (asked, era) = (Instant::now(), inner.era.load(Ordering::SeqCst));
         match (inner.fetch)().await {
             Ok(value) => {
@@ -141,7 +153,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn many_readers_make_one_request() {
         let (fresh, count) = counted(10, false);
-        let readers: Vec<_> = (0..50).map(|_| tokio::spawn({ let fresh = fresh.clone(); async move { fresh.get().await.map(|value| *value) } })).collect();
+        let readers: Vec<_> = (0..50)
+            .map(|_| {
+                tokio::spawn({
+                    let fresh = fresh.clone();
+                    async move { fresh.get().await.map(|value| *value) }
+                })
+            })
+            .collect();
         for reader in readers {
             assert_eq!(reader.await.unwrap().unwrap(), 1);
         }
@@ -151,7 +170,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn readers_share_a_failure_and_a_later_one_tries_again() {
         let (fresh, count) = counted(10, true);
-        let readers: Vec<_> = (0..50).map(|_| tokio::spawn({ let fresh = fresh.clone(); async move { fresh.get().await.unwrap_err().kind() } })).collect();
+        let readers: Vec<_> = (0..50)
+            .map(|_| {
+                tokio::spawn({
+                    let fresh = fresh.clone();
+                    async move { fresh.get().await.unwrap_err().kind() }
+                })
+            })
+            .collect();
         for reader in readers {
             assert_eq!(reader.await.unwrap(), Kind::Unreachable);
         }
@@ -171,7 +197,7 @@ mod tests {
         assert_eq!(before.elapsed(), Duration::ZERO);
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(*fresh.get().await.unwrap(), 2);
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         assert_eq!(*fresh.get().await.unwrap(), 3);
         assert_eq!(count.load(Ordering::SeqCst), 3);
     }

@@ -134,7 +134,10 @@ impl Drop for Waiting<'_> {
 
 fn busy(request: &Request) -> PveError {
     let place = request.node.as_ref().map_or_else(|| "the cluster".to_owned(), |node| format!("node {node}"));
-    PveError::new(Kind::Busy, format!("too many requests to {place} are waiting, so {request} was not sent; try again in a few seconds"))
-        .not_sent()
-        .retry_after(std::time::Duration::from_secs(5))
+    PveError::new(
+        Kind::Busy,
+        format!("too many requests to {place} are waiting, so {request} was not sent; try again in a few seconds"),
+    )
+    .not_sent()
+    .retry_after(std::time::Duration::from_secs(5))
 }

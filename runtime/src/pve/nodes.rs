@@ -19,7 +19,10 @@ pub struct Nodes {
 
 impl Nodes {
     /// `fetch` answers the data of the cluster's node list.
-    pub fn new(cluster: impl Into<String>, fetch: impl Fn() -> std::pin::Pin<Box<dyn Future<Output = Result<Value, PveError>> + Send>> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        cluster: impl Into<String>,
+        fetch: impl Fn() -> std::pin::Pin<Box<dyn Future<Output = Result<Value, PveError>> + Send>> + Send + Sync + 'static,
+    ) -> Self {
         let cluster = cluster.into();
         let name = cluster.clone();
         let names: Fetch<Vec<NodeName>> = Box::new(move || {
@@ -46,19 +49,27 @@ impl Nodes {
             return Ok(());
         }
         let list: Vec<&str> = names.iter().map(NodeName::as_str).collect();
-        let message = format!("cluster {} has no node `{node}`; it has {} (names are exact, also in case)", self.cluster, list.join(", "));
+        let message = format!(
+            "cluster {} has no node `{node}`; it has {} (names are exact, also in case)",
+            self.cluster,
+            list.join(", ")
+        );
         Err(PveError::new(Kind::NotFound, message).not_sent())
     }
 }
 
 fn read(cluster: &str, data: &Value) -> Result<Vec<NodeName>, PveError> {
     let rows = data.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut names: Vec<NodeName> = rows.iter().filter_map(|row| NodeName::parse(row.get("node")?.as_str()?).ok()).collect();
+    let mut names: Vec<NodeName> =
+        rows.iter().filter_map(|row| NodeName::parse(row.get("node")?.as_str()?).ok()).collect();
     names.sort();
     names.dedup();
     if names.is_empty() {
         // Every cluster has a node, so this is a list that cannot be seen or read.
-        return Err(PveError::new(Kind::Forbidden, format!("cluster {cluster} lists no nodes; the server's API token may lack Sys.Audit on /nodes")));
+        return Err(PveError::new(
+            Kind::Forbidden,
+            format!("cluster {cluster} lists no nodes; the server's API token may lack Sys.Audit on /nodes"),
+        ));
     }
     Ok(names)
 }

@@ -8,7 +8,10 @@ use std::sync::LazyLock;
 const TABLE: &[(Kind, &str)] = &[
     (Kind::Conflict, r"checksum mismatch|detected modified configuration|file changed by other user"),
     (Kind::NoQuorum, r"no quorum|cluster not ready|not quorate"),
-    (Kind::Locked, r"(?:vm|ct) is locked|is locked \(|can't lock file|can't acquire lock|unable to acquire lock|got lock timeout|invalid lock token|trying to acquire"),
+    (
+        Kind::Locked,
+        r"(?:vm|ct) is locked|is locked \(|can't lock file|can't acquire lock|unable to acquire lock|got lock timeout|invalid lock token|trying to acquire",
+    ),
     (Kind::Protected, r"protection mode enabled|is protected"),
     (
         Kind::Forbidden,
@@ -22,9 +25,15 @@ const TABLE: &[(Kind, &str)] = &[
         Kind::Unavailable,
         r"is not online|unable to activate storage|is disabled|not installed|can't connect to|error fetching|not in a cluster|not configured|is not available|could not load supported|connection refused|no route to host|have been migrated to|^install '",
     ),
-    (Kind::InUse, r"is not empty|is used by|used in ha|still in use|in use by|if subnets exists|is referenced|base volume|already a pool member"),
+    (
+        Kind::InUse,
+        r"is not empty|is used by|used in ha|still in use|in use by|if subnets exists|is referenced|base volume|already a pool member",
+    ),
     (Kind::Exists, r"already exists|already defined|already used|already in use"),
-    (Kind::NotFound, r"does not exist|no such|not found|no rule at position|hostname lookup .* failed|not ha managed|unable to find"),
+    (
+        Kind::NotFound,
+        r"does not exist|no such|not found|no rule at position|hostname lookup .* failed|not ha managed|unable to find",
+    ),
     (Kind::Timeout, r"timeout|timed out"),
     (
         Kind::Invalid,
@@ -32,7 +41,8 @@ const TABLE: &[(Kind, &str)] = &[
     ),
 ];
 
-static WORDS: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(TABLE.iter().map(|(_, words)| format!("(?im){words}"))).ok());
+static WORDS: LazyLock<Option<RegexSet>> =
+    LazyLock::new(|| RegexSet::new(TABLE.iter().map(|(_, words)| format!("(?im){words}"))).ok());
 
 /// The kind of failure that a text of PVE means.
 pub(super) fn kind_of_text(text: &str) -> Option<Kind> {
@@ -59,8 +69,7 @@ pub(super) fn kind_of(status: u16, text: &str, slow: bool) -> Kind {
         // An error text of the guest agent with characters that PVE cannot pass on ends like this.
         596 if slow && text.contains("Broken pipe") => Kind::Agent,
         595 | 596 | 599 if text.contains("timed out") => Kind::Timeout,
-        595..=599 => Kind::NodeDown,
-        502 | 504 => Kind::NodeDown,
+        502 | 504 | 595..=599 => Kind::NodeDown,
         _ => kind_of_text(text).unwrap_or(Kind::Other),
     }
 }

@@ -23,7 +23,14 @@ impl Request {
     /// `path` is the encoded path below `/api2/json`, with its leading slash; `query` is encoded too and may be empty.
     /// `about` is what messages call it: the operation's name.
     pub fn new(about: impl Into<String>, path: impl Into<String>, query: impl Into<String>) -> Self {
-        Self { path: path.into(), query: query.into(), about: about.into(), lane: Lane::Proxy, node: None, within: Self::DAEMON_LIMIT }
+        Self {
+            path: path.into(),
+            query: query.into(),
+            about: about.into(),
+            lane: Lane::Proxy,
+            node: None,
+            within: Self::DAEMON_LIMIT,
+        }
     }
 
     /// Who works on it on the PVE side.

@@ -28,21 +28,29 @@ pub fn error_from(cluster: &str, request: &Request, answered: Answered<'_>) -> P
     let Answered { status, reason, body } = answered;
     let reason = text_of(reason);
     let envelope = Envelope::read(body).ok();
-    let said = envelope.as_ref().and_then(|envelope| envelope.message.as_str()).map(str::trim).filter(|text| !text.is_empty());
+    let said =
+        envelope.as_ref().and_then(|envelope| envelope.message.as_str()).map(str::trim).filter(|text| !text.is_empty());
     let mut parameters = envelope.as_ref().map(|envelope| parameters(&envelope.errors)).unwrap_or_default();
     // The message has all lines, the reason only the first; older releases have just the reason.
     let full = said.map_or_else(|| plain_body(body).unwrap_or_else(|| reason.trim().to_owned()), str::to_owned);
-    let judged = std::iter::once(full.as_str()).chain(parameters.values().map(String::as_str)).collect::<Vec<_>>().join("\n");
+    let judged =
+        std::iter::once(full.as_str()).chain(parameters.values().map(String::as_str)).collect::<Vec<_>>().join("\n");
     let kind = kind_of(status, &judged, request.lane == Lane::Slow);
     if kind == Kind::Invalid && parameters.is_empty() {
         parameters = wrapped_parameters(&full);
     }
     // Values are masked before they are shortened, or half a secret could remain.
     let words = untrusted::shown(&redact::text(&one_line(&full)), SHOWN);
-    let parameters: BTreeMap<String, String> =
-        parameters.into_iter().take(PARAMETERS).map(|(name, text)| (untrusted::shown(&name, 64), untrusted::shown(&redact::text(&one_line(&text)), 300))).collect();
+    let parameters: BTreeMap<String, String> = parameters
+        .into_iter()
+        .take(PARAMETERS)
+        .map(|(name, text)| (untrusted::shown(&name, 64), untrusted::shown(&redact::text(&one_line(&text)), 300)))
+        .collect();
     let message = sentence(kind, cluster, request, status, &words, &parameters);
-    let error = PveError::new(kind, message).with_status(status).with_parameters(parameters).context(format!("{request}: status {status}"));
+    let error = PveError::new(kind, message)
+        .with_status(status)
+        .with_parameters(parameters)
+        .context(format!("{request}: status {status}"));
     match kind {
         Kind::NodeDown if status == 595 => error.not_sent(),
         Kind::NodeDown | Kind::Timeout | Kind::Agent => error,
@@ -51,17 +59,33 @@ pub fn error_from(cluster: &str, request: &Request, answered: Answered<'_>) -> P
 }
 
 /// What to do, after what happened and to what.
-fn sentence(kind: Kind, cluster: &str, request: &Request, status: u16, words: &str, parameters: &BTreeMap<String, String>) -> String {
+fn sentence(
+    kind: Kind,
+    cluster: &str,
+    request: &Request,
+    status: u16,
+    words: &str,
+    parameters: &BTreeMap<String, String>,
+) -> String {
     let words = if words.is_empty() { format!("status {status}") } else { words.trim_end_matches('.').to_owned() };
     let node = request.node.as_ref().map_or_else(|| "the node".to_owned(), |node| format!("node {node}"));
     match kind {
         Kind::Unauthorized => {
-            format!("cluster {cluster} does not accept the server's API token ({words}); an operator has to check token_id, its secret, its expiry, and that the user is enabled")
+            format!(
+                "cluster {cluster} does not accept the server's API token ({words}); an operator has to check token_id, its secret, its expiry, and that the user is enabled"
+            )
         }
-        Kind::Forbidden if words.contains("root@pam") || words.contains("API token") || words.contains("only root") || words.contains("Only root") => {
+        Kind::Forbidden
+            if words.contains("root@pam")
+                || words.contains("API token")
+                || words.contains("only root")
+                || words.contains("Only root") =>
+        {
             format!("cluster {cluster} lets no API token do {request}: {words}")
         }
-        Kind::Forbidden => format!("the server's API token on cluster {cluster} lacks a privilege for {request}: {words}"),
+        Kind::Forbidden => {
+            format!("the server's API token on cluster {cluster} lacks a privilege for {request}: {words}")
+        }
         Kind::Invalid if !parameters.is_empty() => {
             let list: Vec<String> = parameters.iter().map(|(name, text)| format!("{name}: {text}")).collect();
             format!("PVE refused arguments of {request}: {}", list.join("; "))
@@ -70,13 +94,21 @@ fn sentence(kind: Kind, cluster: &str, request: &Request, status: u16, words: &s
             let list: Vec<String> = parameters.iter().map(|(name, text)| format!("{name}: {text}")).collect();
             format!("{request} on cluster {cluster}: {}", list.join("; "))
         }
-        Kind::NodeDown => format!("{node} of cluster {cluster} did not answer {request} ({words}); look at its status in the cluster's node list"),
-        Kind::Timeout => format!("{request} on {node} of cluster {cluster} took too long ({words}); what it does may still go on there"),
-        Kind::Agent if status == 596 => format!("the guest agent failed in a way that PVE cannot pass on ({words}); a missing program is the usual cause"),
+        Kind::NodeDown => format!(
+            "{node} of cluster {cluster} did not answer {request} ({words}); look at its status in the cluster's node list"
+        ),
+        Kind::Timeout => format!(
+            "{request} on {node} of cluster {cluster} took too long ({words}); what it does may still go on there"
+        ),
+        Kind::Agent if status == 596 => format!(
+            "the guest agent failed in a way that PVE cannot pass on ({words}); a missing program is the usual cause"
+        ),
         Kind::Agent => format!("{request}: {words}; the guest needs a running qemu-guest-agent and the agent option"),
         Kind::Locked => format!("{request}: {words}; another task holds the lock, so try again when it has ended"),
         Kind::Busy => format!("cluster {cluster} is too busy for {request} ({words}); try again in a few seconds"),
-        Kind::NotImplemented => format!("cluster {cluster} does not have {request}; its PVE release may be older ({words})"),
+        Kind::NotImplemented => {
+            format!("cluster {cluster} does not have {request}; its PVE release may be older ({words})")
+        }
         _ => format!("PVE on cluster {cluster} failed {request}: {words}"),
     }
 }
@@ -89,7 +121,11 @@ fn parameters(errors: &Value) -> BTreeMap<String, String> {
 
 /// A 400 that PVE wrapped as a 500 has its details as lines of the message.
 fn wrapped_parameters(message: &str) -> BTreeMap<String, String> {
-    let is_name = |name: &str| !name.is_empty() && name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_[].".contains(&byte));
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.len() <= 64
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_[].".contains(&byte))
+    };
     let lines = message.lines().skip(1).filter_map(|line| line.split_once(": "));
     lines.filter(|(name, _)| is_name(name)).map(|(name, text)| (name.to_owned(), text.trim().to_owned())).collect()
 }
@@ -98,7 +134,8 @@ fn wrapped_parameters(message: &str) -> BTreeMap<String, String> {
 fn plain_body(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
-    (!text.is_empty() && text.len() <= 4096 && !text.starts_with(['<', '{', '[']) && kind_of_text(text).is_some()).then(|| text.to_owned())
+    (!text.is_empty() && text.len() <= 4096 && !text.starts_with(['<', '{', '[']) && kind_of_text(text).is_some())
+        .then(|| text.to_owned())
 }
 
 /// A reason phrase or header text: UTF-8 where it is, Latin-1 otherwise.

@@ -48,7 +48,9 @@ fn roots(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerV
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| format!("the CA file is not PEM: {error}"))?;
-        store.add(certificate).map_err(|error| format!("the CA file holds a certificate that cannot be used: {error}"))?;
+        store
+            .add(certificate)
+            .map_err(|error| format!("the CA file holds a certificate that cannot be used: {error}"))?;
     }
     if store.is_empty() {
         return Err("the CA file holds no certificate".to_owned());
@@ -59,7 +61,14 @@ fn roots(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerV
 }
 
 impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(&self, leaf: &CertificateDer<'_>, chain: &[CertificateDer<'_>], name: &ServerName<'_>, ocsp: &[u8], now: UnixTime) -> Result<ServerCertVerified, Error> {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
         if !self.fingerprints.is_empty() {
             let presented: [u8; 32] = Sha256::digest(leaf.as_ref()).into();
             if !self.fingerprints.iter().any(|known| bool::from(known.ct_eq(&presented))) {
@@ -73,11 +82,21 @@ impl ServerCertVerifier for Verifier {
         }
     }
 
-    fn verify_tls12_signature(&self, message: &[u8], certificate: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Result<HandshakeSignatureValid, Error> {
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
         verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
-    fn verify_tls13_signature(&self, message: &[u8], certificate: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Result<HandshakeSignatureValid, Error> {
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
         verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
@@ -105,13 +124,19 @@ pub(super) fn complaint(error: &(dyn std::error::Error + 'static)) -> Option<Str
 fn words(error: &Error) -> Option<String> {
     let Error::InvalidCertificate(problem) = error else { return None };
     Some(match problem {
-        CertificateError::ApplicationVerificationFailure => "its certificate does not have the configured fingerprint".to_owned(),
+        CertificateError::ApplicationVerificationFailure => {
+            "its certificate does not have the configured fingerprint".to_owned()
+        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "its certificate is for another name; set server_name to one that it holds".to_owned()
         }
-        CertificateError::UnknownIssuer => "its certificate is not signed by the configured CA".to_owned(),
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "its certificate is not signed by the configured CA".to_owned()
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired".to_owned(),
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "its certificate is not valid yet; compare the clocks".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet; compare the clocks".to_owned()
+        }
         other => format!("its certificate is refused: {other}"),
     })
 }

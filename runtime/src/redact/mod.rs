@@ -83,7 +83,9 @@ impl Redactor {
         }
         // A secret of ours as a name would be strange, but it would leave.
         if self.known.iter().any(|secret| entries.keys().any(|name| name.contains(secret.expose()))) {
-            let renamed = std::mem::take(entries).into_iter().map(|(name, value)| (self.without_known(&name).into_owned(), value));
+            let renamed = std::mem::take(entries)
+                .into_iter()
+                .map(|(name, value)| (self.without_known(&name).into_owned(), value));
             entries.extend(renamed);
         }
     }

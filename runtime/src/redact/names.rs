@@ -48,7 +48,8 @@ const SECRET: &[&str] = &[
 ];
 
 /// Endings that make a longer name a secret (`smtp_password`, `PGPASSWORD`, `gotify-token`).
-const ENDINGS: &[&str] = &["password", "passwd", "passphrase", "secret", "apikey", "privatekey", "token", "encryptionkey"];
+const ENDINGS: &[&str] =
+    &["password", "passwd", "passphrase", "secret", "apikey", "privatekey", "token", "encryptionkey"];
 
 /// Names that end like a secret and are none.
 const HARMLESS: &[&str] = &["locktoken", "nexttoken", "pagetoken"];
@@ -67,7 +68,8 @@ pub fn is_secret(name: &str) -> bool {
         }
     }
     let Some(normal) = buffer.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()) else { return false };
-    !HARMLESS.contains(&normal) && (SECRET.binary_search(&normal).is_ok() || ENDINGS.iter().any(|ending| normal.ends_with(ending)))
+    !HARMLESS.contains(&normal)
+        && (SECRET.binary_search(&normal).is_ok() || ENDINGS.iter().any(|ending| normal.ends_with(ending)))
 }
 
 fn normal(name: &str) -> String {
@@ -79,12 +81,20 @@ pub(super) fn dependent(entries: &Map<String, Value>) -> &'static [&'static str]
     let text = |name: &str| entries.get(name).and_then(Value::as_str);
     match text("key") {
         // A pending difference names the setting in `key`.
-        Some(_) if entries.contains_key("value") || entries.contains_key("pending") || entries.contains_key("delete") => {
-            if text("key").is_some_and(|key| is_secret(key) || key.starts_with("lxc.")) { &["value", "pending", "old", "new"] } else { &[] }
+        Some(_)
+            if entries.contains_key("value") || entries.contains_key("pending") || entries.contains_key("delete") =>
+        {
+            if text("key").is_some_and(|key| is_secret(key) || key.starts_with("lxc.")) {
+                &["value", "pending", "old", "new"]
+            } else {
+                &[]
+            }
         }
         // Otherwise `key` is key material: a subscription, a DNS server's or an IPAM's key.
         Some(_) => &["key"],
-        None if entries.contains_key("data") && (entries.contains_key("api") || entries.contains_key("plugin")) => &["data"],
+        None if entries.contains_key("data") && (entries.contains_key("api") || entries.contains_key("plugin")) => {
+            &["data"]
+        }
         None => match text("name") {
             // Headers and settings given as pairs.
             Some(name) if entries.contains_key("value") && is_secret(name) => &["value"],
@@ -104,10 +114,43 @@ mod tests {
 
     #[test]
     fn secrets_and_their_lookalikes() {
-        for secret in ["password", "cipassword", "PGPASSWORD", "smtp_password", "client-key", "token", "gotify-token", "encryption-key", "CSRFPreventionToken", "env", "args", "private_key", "x-webhook-secret", "keys", "out-of-band-password"] {
+        for secret in [
+            "password",
+            "cipassword",
+            "PGPASSWORD",
+            "smtp_password",
+            "client-key",
+            "token",
+            "gotify-token",
+            "encryption-key",
+            "CSRFPreventionToken",
+            "env",
+            "args",
+            "private_key",
+            "x-webhook-secret",
+            "keys",
+            "out-of-band-password",
+        ] {
             assert!(is_secret(secret), "{secret}");
         }
-        for harmless in ["lock-token", "token-coefficient", "tokenid", "tokens", "config-keys", "public_key", "ssh-public-keys", "sshkeys", "digest", "fingerprint", "master-pubkey", "keyboard", "environment", "name", "password-policy", ""] {
+        for harmless in [
+            "lock-token",
+            "token-coefficient",
+            "tokenid",
+            "tokens",
+            "config-keys",
+            "public_key",
+            "ssh-public-keys",
+            "sshkeys",
+            "digest",
+            "fingerprint",
+            "master-pubkey",
+            "keyboard",
+            "environment",
+            "name",
+            "password-policy",
+            "",
+        ] {
             assert!(!is_secret(harmless), "{harmless}");
         }
     }

@@ -6,23 +6,35 @@ use regex::{Captures, Regex};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+/// What stays of a form, with the secret masked.
+type Mask = fn(&Captures<'_>) -> String;
+
 /// A form and what is kept of it.
 struct Form {
     regex: Regex,
-    mask: fn(&Captures<'_>) -> String,
+    mask: Mask,
 }
 
 /// Words whose value follows `=`. The whole word around it is judged by name.
 const WORDS: &str = r"password|passwd|passphrase|pwd|secret|token|ticket|api[_-]?key|private[_-]?key|client[_-]?key|secret[_-]?key|access[_-]?key|master[_-]?key|encryption[_-]?key|hmac[_-]?key|keyring|crypted|otp|challenge|authorization";
 
 static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
-    let forms: [(String, fn(&Captures<'_>) -> String); 10] = [
+    let forms: [(String, Mask); 10] = [
         // A key without its end is masked to the end of the text.
-        (r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)".to_owned(), |_| HIDDEN.to_owned()),
+        (r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)".to_owned(), |_| {
+            HIDDEN.to_owned()
+        }),
         (r"(?i)([a-z][a-z0-9+.-]*://)[^/\s?#\x22'<>]*@".to_owned(), |found| format!("{}{HIDDEN}@", part(found, 1))),
-        (r"(?i)\b((?:proxy-)?authorization)(\x22?\s*[:=]\s*)[^\r\n]+".to_owned(), |found| format!("{}{}{HIDDEN}", part(found, 1), part(found, 2))),
-        (r"(PVE(?:API|VNC)?(?:API)?(?:Token|AuthCookie)|PBSAPIToken|PMGAPIToken)[= :]+[^\s,;&\x22']+".to_owned(), |found| format!("{}={HIDDEN}", part(found, 1))),
-        (r"\b(PVE|PVEVNC|PBS|PMG|PMGQUAR):[^\s:]+:[0-9A-Fa-f]{8}::[^\s,;&\x22']+".to_owned(), |found| format!("{}:{HIDDEN}", part(found, 1))),
+        (r"(?i)\b((?:proxy-)?authorization)(\x22?\s*[:=]\s*)[^\r\n]+".to_owned(), |found| {
+            format!("{}{}{HIDDEN}", part(found, 1), part(found, 2))
+        }),
+        (
+            r"(PVE(?:API|VNC)?(?:API)?(?:Token|AuthCookie)|PBSAPIToken|PMGAPIToken)[= :]+[^\s,;&\x22']+".to_owned(),
+            |found| format!("{}={HIDDEN}", part(found, 1)),
+        ),
+        (r"\b(PVE|PVEVNC|PBS|PMG|PMGQUAR):[^\s:]+:[0-9A-Fa-f]{8}::[^\s,;&\x22']+".to_owned(), |found| {
+            format!("{}:{HIDDEN}", part(found, 1))
+        }),
         (r"(?i)\b(bearer)\s+[a-z0-9._~+/=-]{8,}".to_owned(), |found| format!("{} {HIDDEN}", part(found, 1))),
         // `name=value`, `"name": "value"`, `--name value`.
         (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']?\s*=\s*)((?:"[^"\r\n]*"?|'[^'\r\n]*'?|[^\s,;&"'])+)"#), assigned),
@@ -31,7 +43,8 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
         // A line of a configuration, whose value is one word: prose after a colon stays.
         (format!(r"(?im)\b([\w.-]*(?:{WORDS}))([ \t]*:[ \t]+)([^\s]+)[ \t]*$"), assigned),
     ];
-    let mut list: Vec<Form> = forms.into_iter().filter_map(|(text, mask)| Some(Form { regex: Regex::new(&text).ok()?, mask })).collect();
+    let mut list: Vec<Form> =
+        forms.into_iter().filter_map(|(text, mask)| Some(Form { regex: Regex::new(&text).ok()?, mask })).collect();
     // Settings that hold command lines or environment, to the end of the line.
     if let Ok(regex) = Regex::new(r"(?im)^((?:args|env|cipassword|lxc\.[\w.]+))([ \t]*[:=][ \t]*)([^\r\n]+)$") {
         list.push(Form { regex, mask: |found| format!("{}{}{HIDDEN}", part(found, 1), part(found, 2)) });

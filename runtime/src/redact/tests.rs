@@ -66,7 +66,12 @@ fn text_forms_are_masked() {
         "-----BEGIN PRIVATE KEY-----\n@",
         "proxmox-remote host=1.2.3.4,secret=@;x",
     ] {
-        let given = form.replace('@', CANARY).replace(&format!("user:{CANARY}{CANARY}host"), &format!("user:{CANARY}@host")).replace(&format!("https://{CANARY}{CANARY}host"), &format!("https://{CANARY}@host")).replace(&format!("root{CANARY}pam"), "root@pam").replace(&format!("a{CANARY}b!"), "a@b!");
+        let given = form
+            .replace('@', CANARY)
+            .replace(&format!("user:{CANARY}{CANARY}host"), &format!("user:{CANARY}@host"))
+            .replace(&format!("https://{CANARY}{CANARY}host"), &format!("https://{CANARY}@host"))
+            .replace(&format!("root{CANARY}pam"), "root@pam")
+            .replace(&format!("a{CANARY}b!"), "a@b!");
         let masked = text(&given);
         assert!(!masked.contains(CANARY), "{given} -> {masked}");
         assert!(masked.contains(HIDDEN), "{given} -> {masked}");
@@ -122,21 +127,58 @@ fn the_servers_own_secrets_are_masked_anywhere() {
 /// Text that is made of the forms' own pieces.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        Just("password".to_owned()), Just("token".to_owned()), Just("=".to_owned()), Just(": ".to_owned()), Just("://".to_owned()), Just("@".to_owned()),
-        Just("\"".to_owned()), Just("'".to_owned()), Just("Authorization".to_owned()), Just("Bearer ".to_owned()), Just("PVEAPIToken=".to_owned()),
-        Just("-----BEGIN PRIVATE KEY-----".to_owned()), Just("-----END PRIVATE KEY-----".to_owned()), Just("\n".to_owned()), Just(" ".to_owned()), Just("--".to_owned()),
-        Just("args".to_owned()), Just("(hidden)".to_owned()), Just("PVE:a:66AABBCC::".to_owned()), Just(",".to_owned()), "[a-z0-9]{1,9}",
+        Just("password".to_owned()),
+        Just("token".to_owned()),
+        Just("=".to_owned()),
+        Just(": ".to_owned()),
+        Just("://".to_owned()),
+        Just("@".to_owned()),
+        Just("\"".to_owned()),
+        Just("'".to_owned()),
+        Just("Authorization".to_owned()),
+        Just("Bearer ".to_owned()),
+        Just("PVEAPIToken=".to_owned()),
+        Just("-----BEGIN PRIVATE KEY-----".to_owned()),
+        Just("-----END PRIVATE KEY-----".to_owned()),
+        Just("\n".to_owned()),
+        Just(" ".to_owned()),
+        Just("--".to_owned()),
+        Just("args".to_owned()),
+        Just("(hidden)".to_owned()),
+        Just("PVE:a:66AABBCC::".to_owned()),
+        Just(",".to_owned()),
+        "[a-z0-9]{1,9}",
     ];
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }
 
 fn data() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), any::<i32>().prop_map(Value::from), pieces().prop_map(Value::from), any::<String>().prop_map(Value::from)];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        pieces().prop_map(Value::from),
+        any::<String>().prop_map(Value::from)
+    ];
     leaf.prop_recursive(4, 32, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((prop_oneof![Just("key".to_owned()), Just("value".to_owned()), Just("lxc".to_owned()), Just("n".to_owned()), Just("t".to_owned()), Just("password".to_owned()), pieces()], inner), 0..5)
-                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+            prop::collection::vec(
+                (
+                    prop_oneof![
+                        Just("key".to_owned()),
+                        Just("value".to_owned()),
+                        Just("lxc".to_owned()),
+                        Just("n".to_owned()),
+                        Just("t".to_owned()),
+                        Just("password".to_owned()),
+                        pieces()
+                    ],
+                    inner
+                ),
+                0..5
+            )
+            .prop_map(|entries| Value::Object(entries.into_iter().collect())),
         ]
     })
 }

@@ -93,9 +93,16 @@ impl GuestRow {
             _ => Vmid::parse(text(item, "id")?.rsplit('/').next()?).ok()?,
         };
         let node = NodeName::parse(text(item, "node")?).ok()?;
-        let tags: Vec<Box<str>> = text(item, "tags").unwrap_or_default().split([';', ',', ' ']).filter(|tag| !tag.is_empty()).map(Box::from).collect();
+        let tags: Vec<Box<str>> = text(item, "tags")
+            .unwrap_or_default()
+            .split([';', ',', ' '])
+            .filter(|tag| !tag.is_empty())
+            .map(Box::from)
+            .collect();
         let template = truthy(item.get("template"));
-        let protected = template || protection.vmids.contains(&vmid) || tags.iter().any(|tag| protection.tags.contains(&tag.to_lowercase()));
+        let protected = template
+            || protection.vmids.contains(&vmid)
+            || tags.iter().any(|tag| protection.tags.contains(&tag.to_lowercase()));
         let mut row = Self {
             vmid,
             kind,
@@ -113,8 +120,11 @@ impl GuestRow {
     }
 
     fn written(&self, cluster: &str, item: &Value) -> Option<Arc<str>> {
-        let numbers = MEASURES.iter().filter_map(|name| Some((*name, item.get(*name).filter(|value| value.is_number())?)));
-        let words = WORDS.iter().filter_map(|name| Some((*name, item.get(*name).filter(|value| value.as_str().is_some_and(|text| !text.is_empty()))?)));
+        let numbers =
+            MEASURES.iter().filter_map(|name| Some((*name, item.get(*name).filter(|value| value.is_number())?)));
+        let words = WORDS.iter().filter_map(|name| {
+            Some((*name, item.get(*name).filter(|value| value.as_str().is_some_and(|text| !text.is_empty()))?))
+        });
         let written = Written {
             cluster,
             vmid: self.vmid,

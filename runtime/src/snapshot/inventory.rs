@@ -40,7 +40,10 @@ pub enum Resolution<'a> {
 impl Inventory {
     pub(super) fn read(cluster: &str, protection: &Protection, data: &Value) -> Result<Self, PveError> {
         let Some(items) = data.as_array() else {
-            return Err(PveError::new(Kind::NotJson, format!("cluster {cluster} answered its resource list with something that is not a list")));
+            return Err(PveError::new(
+                Kind::NotJson,
+                format!("cluster {cluster} answered its resource list with something that is not a list"),
+            ));
         };
         let mut guests = Vec::with_capacity(items.len());
         let mut nodes = Vec::new();
@@ -52,7 +55,9 @@ impl Inventory {
                 Some("lxc") => GuestKind::Lxc,
                 Some("node") => {
                     match text(item, "node").and_then(|name| NodeName::parse(name).ok()) {
-                        Some(node) => nodes.push(NodeRow { node, status: text(item, "status").unwrap_or("unknown").into() }),
+                        Some(node) => {
+                            nodes.push(NodeRow { node, status: text(item, "status").unwrap_or("unknown").into() })
+                        }
                         None => unreadable += 1,
                     }
                     continue;
@@ -111,17 +116,33 @@ impl Inventory {
             Resolution::Found(row) => return Ok(row),
             Resolution::Ambiguous(rows) => {
                 let places: Vec<String> = rows.iter().map(|row| format!("{} on node {}", row.kind, row.node)).collect();
-                PveError::new(Kind::Conflict, format!("cluster {cluster} lists guest {vmid} more than once ({}), so it cannot be told which is meant; try again, or have an operator look", places.join(", ")))
+                PveError::new(
+                    Kind::Conflict,
+                    format!(
+                        "cluster {cluster} lists guest {vmid} more than once ({}), so it cannot be told which is meant; try again, or have an operator look",
+                        places.join(", ")
+                    ),
+                )
             }
             Resolution::Missing if self.guests.is_empty() => PveError::new(
                 Kind::NotFound,
-                format!("cluster {cluster} shows the server no guests at all, so guest {vmid} is not known; its API token may lack VM.Audit on /vms"),
+                format!(
+                    "cluster {cluster} shows the server no guests at all, so guest {vmid} is not known; its API token may lack VM.Audit on /vms"
+                ),
             ),
             Resolution::Missing if self.unreadable > 0 => PveError::new(
                 Kind::NotFound,
-                format!("guest {vmid} is not among those of cluster {cluster} that could be read ({} entries could not); list the guests, or have an operator look", self.unreadable),
+                format!(
+                    "guest {vmid} is not among those of cluster {cluster} that could be read ({} entries could not); list the guests, or have an operator look",
+                    self.unreadable
+                ),
             ),
-            Resolution::Missing => PveError::new(Kind::NotFound, format!("cluster {cluster} has no guest {vmid} that the server can see; list its guests for the numbers")),
+            Resolution::Missing => PveError::new(
+                Kind::NotFound,
+                format!(
+                    "cluster {cluster} has no guest {vmid} that the server can see; list its guests for the numbers"
+                ),
+            ),
         };
         Err(error.not_sent())
     }

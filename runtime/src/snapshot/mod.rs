@@ -37,7 +37,10 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// `fetch` answers the data of the cluster's resource list.
-    pub fn new(cluster: &Cluster, fetch: impl Fn() -> Pin<Box<dyn Future<Output = Result<Value, PveError>> + Send>> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        cluster: &Cluster,
+        fetch: impl Fn() -> Pin<Box<dyn Future<Output = Result<Value, PveError>> + Send>> + Send + Sync + 'static,
+    ) -> Self {
         let protection = Protection { vmids: cluster.protected_vmids.clone(), tags: cluster.protected_tags.clone() };
         Self::with(cluster.name.as_str(), protection, cluster.resource_ttl, fetch)
     }
@@ -66,7 +69,9 @@ impl Snapshot {
     /// Where a guest is. One that is not in the list is looked for once more, if the list is not brand-new.
     pub async fn resolve(&self, vmid: Vmid) -> Result<GuestRow, PveError> {
         let mut inventory = self.get().await?;
-        if matches!(inventory.resolve(vmid), Resolution::Missing) && self.list.last().is_none_or(|(_, age)| age >= Duration::from_secs(2)) {
+        if matches!(inventory.resolve(vmid), Resolution::Missing)
+            && self.list.last().is_none_or(|(_, age)| age >= Duration::from_secs(2))
+        {
             self.expire();
             inventory = self.get().await?;
         }

@@ -38,7 +38,10 @@ fn rows_are_read_whatever_their_types() {
     );
     assert!(web.has_tag("CI") && !web.has_tag("c"));
     let template = list.guest("lab", vmid(100)).unwrap();
-    assert_eq!((template.kind, template.template, template.protected, &*template.status), (GuestKind::Lxc, true, true, "unknown"));
+    assert_eq!(
+        (template.kind, template.template, template.protected, &*template.status),
+        (GuestKind::Lxc, true, true, "unknown")
+    );
     assert!(list.guest("lab", vmid(905)).unwrap().protected);
     assert_eq!(list.nodes().first().unwrap().node.as_str(), "pve1");
 }
@@ -76,7 +79,9 @@ async fn a_new_guest_is_found_by_a_second_look() {
     let counter = Arc::clone(&calls);
     let snapshot = Snapshot::with("lab", Protection::default(), Duration::from_secs(10), move || {
         let call = counter.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move { Ok(if call == 0 { json!([]) } else { json!([{"type": "qemu", "vmid": 100, "node": "pve1"}]) }) })
+        Box::pin(async move {
+            Ok(if call == 0 { json!([]) } else { json!([{"type": "qemu", "vmid": 100, "node": "pve1"}]) })
+        })
     });
     assert!(snapshot.resolve(vmid(100)).await.is_err());
     assert!(snapshot.resolve(vmid(100)).await.is_err());

@@ -12,7 +12,10 @@ fn load(text: &str) -> Result<Tokens, String> {
 }
 
 fn entry(more: &str) -> String {
-    format!(r#"{{"version": 1, "tokens": [{{"name": "reader", "hash": "{}", "tools": ["*"], "clusters": ["*"]{more}}}]}}"#, stored_hash("s3cret"))
+    format!(
+        r#"{{"version": 1, "tokens": [{{"name": "reader", "hash": "{}", "tools": ["*"], "clusters": ["*"]{more}}}]}}"#,
+        stored_hash("s3cret")
+    )
 }
 
 #[test]
@@ -86,7 +89,16 @@ fn doubles_and_bad_lists_are_refused_together() {
             7]}}"#
     ))
     .unwrap_err();
-    for part in ["`*` stands for all", "token `a`, key `clusters`: has to name something", "`x` is listed twice", "`li*` is not a name", "key `clusters`: has to be a list", "token 4, key `name`: is missing", "token 4, key `hash`: has to be", "token 5: has to be an object"] {
+    for part in [
+        "`*` stands for all",
+        "token `a`, key `clusters`: has to name something",
+        "`x` is listed twice",
+        "`li*` is not a name",
+        "key `clusters`: has to be a list",
+        "token 4, key `name`: is missing",
+        "token 4, key `hash`: has to be",
+        "token 5: has to be an object",
+    ] {
         assert!(told.contains(part), "{part}\n{told}");
     }
     let entry = |name: &str| format!(r#"{{"name": "{name}", "hash": "{hash}", "tools": ["*"], "clusters": ["*"]}}"#);

@@ -14,7 +14,13 @@ pub struct Cidr {
 impl Cidr {
     /// Reads `address` or `address/prefix`.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
-        Self::read(text).ok_or_else(|| ValueError::new("an address or network", text, "an IPv4 or IPv6 address, with or without `/` and a prefix length"))
+        Self::read(text).ok_or_else(|| {
+            ValueError::new(
+                "an address or network",
+                text,
+                "an IPv4 or IPv6 address, with or without `/` and a prefix length",
+            )
+        })
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -27,7 +33,9 @@ impl Cidr {
         let prefix = match prefix {
             None => None,
             Some(digits) => {
-                let plain = (1..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+                let plain = (1..=3).contains(&digits.len())
+                    && digits.bytes().all(|byte| byte.is_ascii_digit())
+                    && (digits == "0" || !digits.starts_with('0'));
                 Some(digits.parse::<u8>().ok().filter(|bits| plain && *bits <= longest)?)
             }
         };

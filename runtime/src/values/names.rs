@@ -37,7 +37,12 @@ text_value!(
 pub(super) fn is_storage(text: &str) -> bool {
     (2..=100).contains(&text.len())
         && !text.contains("..")
-        && framed(text, |byte| byte.is_ascii_alphabetic(), |byte| alphanumeric(byte) || matches!(byte, b'-' | b'_' | b'.'), alphanumeric)
+        && framed(
+            text,
+            |byte| byte.is_ascii_alphabetic(),
+            |byte| alphanumeric(byte) || matches!(byte, b'-' | b'_' | b'.'),
+            alphanumeric,
+        )
 }
 
 fn is_config_id(text: &str) -> bool {

@@ -13,7 +13,13 @@ pub struct Size {
 impl Size {
     /// Reads digits, an optional fraction, and one of `K`, `M`, `G`, `T`.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
-        Self::read(text).ok_or_else(|| ValueError::new("a size", text, "a number with `K`, `M`, `G` or `T` (upper case), like `32G`; `+2G` to grow by it"))
+        Self::read(text).ok_or_else(|| {
+            ValueError::new(
+                "a size",
+                text,
+                "a number with `K`, `M`, `G` or `T` (upper case), like `32G`; `+2G` to grow by it",
+            )
+        })
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -28,8 +34,10 @@ impl Size {
             b'T' => (rest.get(..rest.len() - 1)?, 40),
             _ => (rest, 0),
         };
-        let (whole, fraction) = number.split_once('.').map_or((number, None), |(whole, fraction)| (whole, Some(fraction)));
-        let digits = |part: &str| !part.is_empty() && part.len() <= 18 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let (whole, fraction) =
+            number.split_once('.').map_or((number, None), |(whole, fraction)| (whole, Some(fraction)));
+        let digits =
+            |part: &str| !part.is_empty() && part.len() <= 18 && part.bytes().all(|byte| byte.is_ascii_digit());
         if !digits(whole) || !fraction.is_none_or(digits) {
             return None;
         }

@@ -20,7 +20,9 @@ fn nodes() {
     for good in ["pve1", "PVE1", "a", "node-01"] {
         assert!(NodeName::parse(good).is_ok(), "{good}");
     }
-    for bad in ["", "localhost", "LocalHost", "-a", "a-", "pve1/qemu/999", "..", ".", "pve1.lan", "pve%31", "pve1\n", "pve1\0"] {
+    for bad in
+        ["", "localhost", "LocalHost", "-a", "a-", "pve1/qemu/999", "..", ".", "pve1.lan", "pve%31", "pve1\n", "pve1\0"]
+    {
         assert!(NodeName::parse(bad).is_err(), "{bad}");
     }
     let told = NodeName::parse("pve1/qemu/999").unwrap_err().to_string();
@@ -44,7 +46,21 @@ fn volumes() {
     for good in ["local-lvm:vm-100-disk-0", "local:iso/my file.iso", "pbs:backup/vm/100/2026-01-01T00:00:00Z"] {
         assert!(VolumeId::parse(good).is_ok(), "{good}");
     }
-    for bad in ["", "local", "local:", ":x", "local:/etc/passwd", "local:iso/../../x", "local:iso/./x", "local:a//b", "local:%2e%2e/x", "local:a\\b", "local:a\nb", "local:a,size=1G", "local:.."] {
+    for bad in [
+        "",
+        "local",
+        "local:",
+        ":x",
+        "local:/etc/passwd",
+        "local:iso/../../x",
+        "local:iso/./x",
+        "local:a//b",
+        "local:%2e%2e/x",
+        "local:a\\b",
+        "local:a\nb",
+        "local:a,size=1G",
+        "local:..",
+    ] {
         assert!(VolumeId::parse(bad).is_err(), "{bad}");
     }
 }
@@ -53,7 +69,10 @@ fn volumes() {
 fn upids() {
     let text = "UPID:pve1:0003E2A1:01B2C3D4E:66AABBCC:qmstart:100:root@pam!lab:";
     let upid = Upid::parse(text).unwrap();
-    assert_eq!((upid.node().as_str(), upid.worker(), upid.subject(), upid.user(), upid.to_string().as_str()), ("pve1", "qmstart", "100", "root@pam!lab", text));
+    assert_eq!(
+        (upid.node().as_str(), upid.worker(), upid.subject(), upid.user(), upid.to_string().as_str()),
+        ("pve1", "qmstart", "100", "root@pam!lab", text)
+    );
     assert!(Upid::parse("UPID:pve1:0003E2A1:1B2C3D4E:66AABBCC:aptupdate::root@pam:").is_ok());
     for bad in [
         "",

@@ -16,7 +16,13 @@ pub struct Upid {
 impl Upid {
     /// Reads all parts; PVE writes the process start with 8 or 9 hex digits.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
-        Self::read(text).ok_or_else(|| ValueError::new("a task id", text, "a UPID exactly as PVE gave it: `UPID:node:pid:pstart:start:type:id:user:`"))
+        Self::read(text).ok_or_else(|| {
+            ValueError::new(
+                "a task id",
+                text,
+                "a UPID exactly as PVE gave it: `UPID:node:pid:pstart:start:type:id:user:`",
+            )
+        })
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -38,7 +44,14 @@ impl Upid {
         if parts.next() != Some("") || parts.next().is_some() {
             return None;
         }
-        Some(Self { node, started, worker: worker.into(), subject: subject.into(), user: user.into(), text: text.into() })
+        Some(Self {
+            node,
+            started,
+            worker: worker.into(),
+            subject: subject.into(),
+            user: user.into(),
+            text: text.into(),
+        })
     }
 
     /// The text as PVE gave it.
@@ -79,7 +92,9 @@ fn hex(text: &str, lengths: std::ops::RangeInclusive<usize>) -> Option<u64> {
 
 /// A part between colons. A slash or a percent sign could make two path segments of one.
 fn word(text: &str) -> Option<&str> {
-    let bad = |character: char| matches!(character, '/' | '\\' | '%' | '?' | '#') || character.is_whitespace() || character.is_control();
+    let bad = |character: char| {
+        matches!(character, '/' | '\\' | '%' | '?' | '#') || character.is_whitespace() || character.is_control()
+    };
     (!text.chars().any(bad)).then_some(text)
 }
 

@@ -43,7 +43,11 @@ impl TokenId {
         let parts = text.split_once('!').filter(|(user, token)| is_user(user) && token.len() <= 64 && is_word(token));
         match parts {
             Some((user, _)) => Ok(Self { text: text.into(), user_end: user.len() }),
-            None => Err(ValueError::new("an API token id", text, "`user@realm!token`, the token a letter and then letters, digits, `.`, `-` and `_`")),
+            None => Err(ValueError::new(
+                "an API token id",
+                text,
+                "`user@realm!token`, the token a letter and then letters, digits, `.`, `-` and `_`",
+            )),
         }
     }
 

@@ -30,7 +30,10 @@ impl Vmid {
 
     /// A JSON number inside the range.
     pub fn from_number(number: u64) -> Result<Self, ValueError> {
-        u32::try_from(number).ok().and_then(Self::new).ok_or_else(|| ValueError::new(Self::WHAT, &number.to_string(), Self::EXPECTED))
+        u32::try_from(number)
+            .ok()
+            .and_then(Self::new)
+            .ok_or_else(|| ValueError::new(Self::WHAT, &number.to_string(), Self::EXPECTED))
     }
 
     /// The number.

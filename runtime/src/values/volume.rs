@@ -44,7 +44,9 @@ impl VolumeId {
 fn is_path(path: &str) -> bool {
     path.split('/').all(|part| !part.is_empty() && !matches!(part, "." | ".."))
         && !path.chars().any(|character| {
-            matches!(character, '\\' | '%' | '?' | '#' | ',' | ';') || character.is_control() || (character.is_whitespace() && character != ' ')
+            matches!(character, '\\' | '%' | '?' | '#' | ',' | ';')
+                || character.is_control()
+                || (character.is_whitespace() && character != ' ')
         })
         && !path.starts_with(' ')
         && !path.ends_with(' ')

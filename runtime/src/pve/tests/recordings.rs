@@ -27,7 +27,10 @@ fn texts_decide_the_kind() {
         ("VM 200 is running - destroy failed", Kind::Running),
         ("VM 100 already running", Kind::Running),
         ("checksum mismatch (file change by other user?)", Kind::Conflict),
-        ("update storage failed: detected modified configuration - file changed by other user? Try again.", Kind::Conflict),
+        (
+            "update storage failed: detected modified configuration - file changed by other user? Try again.",
+            Kind::Conflict,
+        ),
         ("QEMU guest agent is not running", Kind::Agent),
         ("Agent error: PID ld does not exist", Kind::Agent),
         ("No QEMU guest agent configured", Kind::Agent),
@@ -35,7 +38,10 @@ fn texts_decide_the_kind() {
         ("only root can set 'args' config", Kind::Forbidden),
         ("value 'root@pam!lab' does not look like a valid user name", Kind::Forbidden),
         ("value 'bob' does not look like a valid user name", Kind::Invalid),
-        ("create storage failed: unable to activate storage 'nopath' - directory '/srv/missing' does not exist or is unreachable", Kind::Unavailable),
+        (
+            "create storage failed: unable to activate storage 'nopath' - directory '/srv/missing' does not exist or is unreachable",
+            Kind::Unavailable,
+        ),
         ("unable to create image: Could not write zeros for preallocation: No space left on device", Kind::NoSpace),
         ("delete pool failed: pool 'p1' is not empty (contains pool 'p1/sub')", Kind::InUse),
         ("cluster not ready - no quorum?", Kind::NoQuorum),
@@ -50,21 +56,35 @@ fn texts_decide_the_kind() {
 
 #[test]
 fn arguments_are_named_also_when_wrapped() {
-    let error = told(400, "Parameter verification failed.", &json!({"data": null, "message": "Parameter verification failed.\n", "errors": {"memory": "value must have a minimum value of 16", "vms[0]": "bad\nworse\n"}}));
+    let error = told(
+        400,
+        "Parameter verification failed.",
+        &json!({"data": null, "message": "Parameter verification failed.\n", "errors": {"memory": "value must have a minimum value of 16", "vms[0]": "bad\nworse\n"}}),
+    );
     assert_eq!(error.kind(), Kind::Invalid);
     assert_eq!(error.parameters().get("vms[0]").unwrap(), "bad; worse");
     assert!(error.message().contains("memory: value must have a minimum value of 16"), "{error}");
     let error = said("400 Parameter verification failed.\nall: option conflicts with option 'vmid'");
     assert_eq!(error.kind(), Kind::Invalid);
     assert_eq!(error.parameters().get("all").unwrap(), "option conflicts with option 'vmid'");
-    let error = told(400, "Parameter verification failed.", &json!({"message": "Parameter verification failed.\n", "errors": {"upid": "no such task"}}));
+    let error = told(
+        400,
+        "Parameter verification failed.",
+        &json!({"message": "Parameter verification failed.\n", "errors": {"upid": "no such task"}}),
+    );
     assert_eq!(error.kind(), Kind::NotFound);
     assert!(error.message().contains("upid: no such task"), "{error}");
 }
 
 #[test]
 fn statuses_of_the_proxy() {
-    let at = |status, reason, lane| error_from("lab", &Request::new("GET /x", "/x", "").in_lane(lane), Answered { status, reason: str::as_bytes(reason), body: b"" });
+    let at = |status, reason, lane| {
+        error_from(
+            "lab",
+            &Request::new("GET /x", "/x", "").in_lane(lane),
+            Answered { status, reason: str::as_bytes(reason), body: b"" },
+        )
+    };
     for (status, reason, lane, kind, sent) in [
         (595, "Connection refused", Lane::Daemon, Kind::NodeDown, Sent::No),
         (595, "No route to host", Lane::Proxy, Kind::NodeDown, Sent::No),
@@ -84,33 +104,50 @@ fn statuses_of_the_proxy() {
 
 #[test]
 fn texts_are_made_harmless() {
-    let error = said("storage login failed: password=hunter2hunter2 at \u{1b}[31mhost\nAuthorization: PVEAPIToken=root@pam!x=aaaaaaaa");
+    let error = said(
+        "storage login failed: password=hunter2hunter2 at \u{1b}[31mhost\nAuthorization: PVEAPIToken=root@pam!x=aaaaaaaa",
+    );
     let text = error.message();
-    assert!(!text.contains("hunter2") && !text.contains("aaaaaaaa") && !text.contains('\u{1b}') && !text.contains('\n'), "{text}");
+    assert!(
+        !text.contains("hunter2") && !text.contains("aaaaaaaa") && !text.contains('\u{1b}') && !text.contains('\n'),
+        "{text}"
+    );
     assert!(said(&"x".repeat(100_000)).message().len() < 5000);
 }
 
 /// What each recorded failure has to be, by its name's ending or its text where the table is most easily wrong.
 #[test]
 fn every_recorded_failure_has_a_kind() {
-    let folder = std::env::var_os("PVEGATE_FIXTURES").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/fixtures"), PathBuf::from);
+    let folder = std::env::var_os("PVEGATE_FIXTURES")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/fixtures"), PathBuf::from);
     let Ok(files) = std::fs::read_dir(&folder) else {
         eprintln!("skipped: no recordings at {}", folder.display());
         return;
     };
     let (mut seen, mut other) = (0, Vec::new());
-    for file in files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")) {
+    for file in
+        files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+    {
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let recording: Value = serde_json::from_str(line).unwrap();
-            let (name, response) = (recording.get("name").unwrap().as_str().unwrap(), recording.get("response").unwrap());
+            let (name, response) =
+                (recording.get("name").unwrap().as_str().unwrap(), recording.get("response").unwrap());
             let status = u16::try_from(response.get("status").unwrap().as_u64().unwrap()).unwrap();
             if matches!(status, 0 | 200..400) {
                 continue;
             }
             seen += 1;
             let reason = response.get("reason").and_then(Value::as_str).unwrap_or_default();
-            let body = response.get("json").map(|json| json.to_string()).or_else(|| response.get("text").and_then(Value::as_str).map(str::to_owned)).unwrap_or_default();
-            let error = error_from("lab", &Request::new("GET /x", "/x", ""), Answered { status, reason: reason.as_bytes(), body: body.as_bytes() });
+            let body = response
+                .get("json")
+                .map(Value::to_string)
+                .or_else(|| response.get("text").and_then(Value::as_str).map(str::to_owned))
+                .unwrap_or_default();
+            let error = error_from(
+                "lab",
+                &Request::new("GET /x", "/x", ""),
+                Answered { status, reason: reason.as_bytes(), body: body.as_bytes() },
+            );
             let expected = match status {
                 401 => Some(Kind::Unauthorized),
                 403 => Some(Kind::Forbidden),

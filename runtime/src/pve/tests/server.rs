@@ -40,13 +40,19 @@ impl Server {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap().signed_by(&key, &ca).unwrap();
+        let leaf = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>())
+            .unwrap()
+            .signed_by(&key, &ca)
+            .unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![leaf.der().clone()], PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())))
+            .with_single_cert(
+                vec![leaf.der().clone()],
+                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+            )
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self {
@@ -56,7 +62,8 @@ impl Server {
             heads: Arc::default(),
             connections: Arc::default(),
         };
-        let (heads, connections, script): (_, _, Arc<Script>) = (Arc::clone(&server.heads), Arc::clone(&server.connections), Arc::new(script));
+        let (heads, connections, script): (_, _, Arc<Script>) =
+            (Arc::clone(&server.heads), Arc::clone(&server.connections), Arc::new(script));
         let acceptor = TlsAcceptor::from(Arc::new(config));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -72,7 +79,7 @@ impl Server {
                         };
                         match script(number, &head) {
                             Act::Bytes(bytes) => stream.write_all(&bytes).await.unwrap(),
-                            Act::Hang => tokio::time::sleep(Duration::from_secs(3600)).await,
+                            Act::Hang => tokio::time::sleep(Duration::from_hours(1)).await,
                             Act::Cut => return,
                         }
                     }

@@ -20,15 +20,23 @@ async fn once(act: Act) -> Result<Reply, PveError> {
 async fn a_read_is_sent_as_pve_wants_it() {
     let server = Server::start(&["127.0.0.1"], |_, _| json(r#"{"data": [1], "total": "7", "changes": "x"}"#)).await;
     let client = Client::new(&server.cluster()).unwrap();
-    let request = Request::new("GET /nodes/{node}/x", "/nodes/pve1/storage/local/content/local%3Aiso%2Fa.iso", "a=1&b=%2C");
+    let request =
+        Request::new("GET /nodes/{node}/x", "/nodes/pve1/storage/local/content/local%3Aiso%2Fa.iso", "a=1&b=%2C");
     let reply = client.get(&request).await.unwrap();
     assert_eq!((reply.data, reply.total, reply.changes.as_deref()), (value!([1]), Some(7), Some("x")));
     client.get(&request).await.unwrap();
     let heads = server.heads();
     let head = heads.first().unwrap();
-    assert!(head.starts_with("GET /api2/json/nodes/pve1/storage/local/content/local%3Aiso%2Fa.iso?a=1&b=%2C HTTP/1.1\r\n"), "{head}");
+    assert!(
+        head.starts_with("GET /api2/json/nodes/pve1/storage/local/content/local%3Aiso%2Fa.iso?a=1&b=%2C HTTP/1.1\r\n"),
+        "{head}"
+    );
     let lower = head.to_lowercase();
-    assert!(lower.contains(&format!("authorization: pveapitoken=root@pam!mcp={SECRET}")) && lower.contains("accept-encoding: gzip"), "{head}");
+    assert!(
+        lower.contains(&format!("authorization: pveapitoken=root@pam!mcp={SECRET}"))
+            && lower.contains("accept-encoding: gzip"),
+        "{head}"
+    );
     assert!(!lower.contains("content-type") && !lower.contains("content-length"), "{head}");
     assert_eq!(*server.connections.lock().unwrap(), 1);
     assert!(!format!("{client:?}").contains(SECRET));
@@ -38,7 +46,17 @@ async fn a_read_is_sent_as_pve_wants_it() {
 async fn a_path_that_a_parser_would_tidy_is_not_sent() {
     let server = Server::start(&["127.0.0.1"], |_, _| json("{}")).await;
     let client = Client::new(&server.cluster()).unwrap();
-    for (path, query) in [("/nodes/../access", ""), ("/nodes/%2e%2E/access", ""), ("/a\\b", ""), ("@evil/x", ""), ("/a#b", ""), ("/a?x=1", ""), ("/a\tb", ""), ("/a", "x=1#y"), ("/ä", "")] {
+    for (path, query) in [
+        ("/nodes/../access", ""),
+        ("/nodes/%2e%2E/access", ""),
+        ("/a\\b", ""),
+        ("@evil/x", ""),
+        ("/a#b", ""),
+        ("/a?x=1", ""),
+        ("/a\tb", ""),
+        ("/a", "x=1#y"),
+        ("/ä", ""),
+    ] {
         let error = client.get(&Request::new("GET /x", path, query)).await.unwrap_err();
         assert_eq!((error.kind(), error.sent()), (Kind::Invalid, Sent::No), "{path}");
     }
@@ -109,7 +127,8 @@ async fn a_401_parks_the_token_and_never_fails_over() {
 
 #[tokio::test]
 async fn a_read_is_sent_once_more_if_the_connection_died() {
-    let server = Server::start(&["127.0.0.1"], |number, _| if number == 1 { Act::Cut } else { json(r#"{"data": 1}"#) }).await;
+    let server =
+        Server::start(&["127.0.0.1"], |number, _| if number == 1 { Act::Cut } else { json(r#"{"data": 1}"#) }).await;
     let client = Client::new(&server.cluster()).unwrap();
     assert!(client.get(&request()).await.is_ok());
     assert_eq!(server.heads().len(), 2);
@@ -120,10 +139,17 @@ async fn a_read_is_sent_once_more_if_the_connection_died() {
 
     // An answer that began is not asked for again.
     let server = Server::start(&["127.0.0.1"], |number, _| {
-        if number == 1 { Act::Bytes(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"data\":".to_vec()) } else { Act::Cut }
+        if number == 1 {
+            Act::Bytes(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"data\":".to_vec(),
+            )
+        } else {
+            Act::Cut
+        }
     })
     .await;
-    let error = Client::new(&server.cluster()).unwrap().get(&request().within(Duration::from_millis(500))).await.unwrap_err();
+    let error =
+        Client::new(&server.cluster()).unwrap().get(&request().within(Duration::from_millis(500))).await.unwrap_err();
     assert_eq!((error.kind(), server.heads().len()), (Kind::Timeout, 1));
 }
 
@@ -136,13 +162,21 @@ async fn answers_that_are_not_pves_are_told() {
     let page = once(answer("502 Bad Gateway", "text/html", b"<html>PASSWORDPAGE</html>")).await.unwrap_err();
     assert_eq!(page.kind(), Kind::NodeDown);
     assert!(!page.message().contains("PASSWORDPAGE"));
-    let moved = once(Act::Bytes(b"HTTP/1.1 301 Moved Permanently\r\nLocation: https://127.0.0.1/\r\nContent-Length: 0\r\n\r\n".to_vec())).await.unwrap_err();
+    let moved = once(Act::Bytes(
+        b"HTTP/1.1 301 Moved Permanently\r\nLocation: https://127.0.0.1/\r\nContent-Length: 0\r\n\r\n".to_vec(),
+    ))
+    .await
+    .unwrap_err();
     assert!(moved.message().contains("redirect (301)"), "{moved}");
     // Bytes that are not UTF-8 do not lose an answer.
-    assert_eq!(once(answer("200 OK", "application/json", b"{\"data\":\"a\xe4b\"}")).await.unwrap().data, value!("a\u{fffd}b"));
+    assert_eq!(
+        once(answer("200 OK", "application/json", b"{\"data\":\"a\xe4b\"}")).await.unwrap().data,
+        value!("a\u{fffd}b")
+    );
     // The HTTP parser drops a reason phrase with such bytes; the body has it in all but old releases.
     let body = "{\"data\":null,\"message\":\"no such user ('jürgen')\\n\"}".as_bytes();
-    let mut raw = format!("HTTP/1.1 500 no such user ('j\u{fc}rgen')\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+    let mut raw =
+        format!("HTTP/1.1 500 no such user ('j\u{fc}rgen')\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
     raw.extend_from_slice(body);
     let user = once(Act::Bytes(raw)).await.unwrap_err();
     assert_eq!(user.kind(), Kind::NotFound);
@@ -158,8 +192,15 @@ async fn large_and_packed_answers() {
     assert_eq!(error.kind(), Kind::TooLarge);
     assert!(error.message().contains("8 MiB"), "{error}");
     // gzip of {"data":1}, sent although nothing says that it must be.
-    let packed: &[u8] = &[31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 74, 73, 44, 73, 84, 178, 50, 172, 5, 0, 198, 73, 139, 199, 10, 0, 0, 0];
-    let mut bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", packed.len()).into_bytes();
+    let packed: &[u8] = &[
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 74, 73, 44, 73, 84, 178, 50, 172, 5, 0, 198, 73, 139, 199, 10, 0, 0,
+        0,
+    ];
+    let mut bytes = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        packed.len()
+    )
+    .into_bytes();
     bytes.extend_from_slice(packed);
     match once(Act::Bytes(bytes)).await {
         Ok(reply) => assert_eq!(reply.data, value!(1)),
@@ -169,11 +210,23 @@ async fn large_and_packed_answers() {
 
 #[tokio::test]
 async fn time_limits_and_lanes() {
-    let server = Server::start(&["127.0.0.1"], |_, head| if head.contains("/slow") { Act::Hang } else { json(r#"{"data": 1}"#) }).await;
+    let server = Server::start(
+        &["127.0.0.1"],
+        |_, head| if head.contains("/slow") { Act::Hang } else { json(r#"{"data": 1}"#) },
+    )
+    .await;
     let client = Arc::new(Client::new(&server.cluster()).unwrap());
     let node = NodeName::parse("pve1").unwrap();
-    let slow = Request::new("GET /slow", "/slow", "").in_lane(Lane::Slow).on_node(node.clone()).within(Duration::from_secs(2));
-    let waiting: Vec<_> = (0..12).map(|_| tokio::spawn({ let (client, slow) = (Arc::clone(&client), slow.clone()); async move { client.get(&slow).await.unwrap_err().kind() } })).collect();
+    let slow =
+        Request::new("GET /slow", "/slow", "").in_lane(Lane::Slow).on_node(node.clone()).within(Duration::from_secs(2));
+    let waiting: Vec<_> = (0..12)
+        .map(|_| {
+            tokio::spawn({
+                let (client, slow) = (Arc::clone(&client), slow.clone());
+                async move { client.get(&slow).await.unwrap_err().kind() }
+            })
+        })
+        .collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
     // Twelve slow requests take one worker; the next short one finds another.
     let started = Instant::now();
@@ -190,7 +243,9 @@ async fn time_limits_and_lanes() {
 
 #[tokio::test]
 async fn node_names_come_from_the_cluster() {
-    let nodes = Nodes::new("lab", || Box::pin(async { Ok(value!([{"node": "pve1"}, {"node": "PVE2"}, {"node": "../x"}, {}])) }));
+    let nodes = Nodes::new("lab", || {
+        Box::pin(async { Ok(value!([{"node": "pve1"}, {"node": "PVE2"}, {"node": "../x"}, {}])) })
+    });
     let name = |text| NodeName::parse(text).unwrap();
     assert!(nodes.check(&name("pve1")).await.is_ok());
     let error = nodes.check(&name("PVE1")).await.unwrap_err();

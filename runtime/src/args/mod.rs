@@ -1,0 +1,63 @@
+//! Decides what a call's arguments are: decoding JSON into [`Args`] by the catalog is the only
+//! validation there is, and encoding `Args` is the only way a request is written.
+
+mod decode;
+mod encode;
+mod property;
+mod route;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use pvegate_generated::model::{Operation, Parameter};
+
+pub use decode::{InvalidArguments, decode, decode_text, expected, split_list};
+pub use encode::{Encoded, EncodeError, encode};
+pub use property::PropertyText;
+pub use route::{Arrival, arrival};
+pub use value::Value;
+
+/// One argument.
+#[derive(Clone, Debug)]
+pub struct Arg {
+    /// Which parameter of the operation it is for.
+    pub parameter: &'static Parameter,
+    /// For a member of an indexed family: its number.
+    pub index: Option<u16>,
+    /// Its value, checked.
+    pub value: Value,
+}
+
+impl Arg {
+    /// The name on the wire: `net0` for member 0 of `net[n]`.
+    pub fn name(&self) -> String {
+        match (self.index, self.parameter.name.strip_suffix("[n]")) {
+            (Some(index), Some(family)) => format!("{family}{index}"),
+            _ => self.parameter.name.to_owned(),
+        }
+    }
+}
+
+/// The arguments of one call of an operation, in the order of its parameters.
+#[derive(Clone, Debug)]
+pub struct Args {
+    operation: &'static Operation,
+    list: Vec<Arg>,
+}
+
+impl Args {
+    /// The operation that they are for.
+    pub fn operation(&self) -> &'static Operation {
+        self.operation
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arg> {
+        self.list.iter()
+    }
+
+    /// The value of the parameter with this name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.list.iter().find(|arg| arg.parameter.name == name).map(|arg| &arg.value)
+    }
+}

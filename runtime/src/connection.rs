@@ -1,0 +1,182 @@
+//! One cluster as the server reaches it: client, node names, resources and release, each read by the
+//! operation that the catalog has for it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pvegate_generated::internal;
+use pvegate_generated::model::{Lane as CatalogLane, Operation};
+use pvegate_generated::terms::Release;
+use serde_json::{Map, Value as Json};
+
+use crate::args::{Args, EncodeError, InvalidArguments, Value, decode, encode};
+use crate::config::Cluster;
+use crate::pve::{Client, Fetch, Fresh, Kind, Lane, Nodes, PveError, Reply, Request};
+use crate::snapshot::Snapshot;
+use crate::values::NodeName;
+
+/// How long a cluster's release is believed: it changes with an upgrade only.
+const RELEASE_LIMIT: Duration = Duration::from_secs(600);
+
+/// A cluster, ready to be asked.
+#[derive(Debug)]
+pub struct Connection {
+    name: String,
+    client: Arc<Client>,
+    nodes: Nodes,
+    snapshot: Snapshot,
+    version: Fresh<Version>,
+}
+
+/// What a cluster runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// As PVE says it (`9.2.3`).
+    pub text: String,
+    /// The pinned release that stands for it.
+    pub release: Release,
+}
+
+type Pending<T> = Pin<Box<dyn Future<Output = Result<T, PveError>> + Send>>;
+
+impl Connection {
+    /// Builds the client; nothing is sent. The error is a sentence for the operator.
+    pub fn new(cluster: &Cluster) -> Result<Self, String> {
+        let client = Arc::new(Client::new(cluster)?);
+        let fetch = |operation: &'static Operation| {
+            let client = Arc::clone(&client);
+            move || -> Pending<Json> {
+                let client = Arc::clone(&client);
+                Box::pin(async move {
+                    let request = plain(operation)?;
+                    Ok(client.get(&request).await?.data)
+                })
+            }
+        };
+        let version = fetch(internal::VERSION);
+        let version: Fetch<Version> = Box::new(move || {
+            let data = version();
+            Box::pin(async move { read_version(&data.await?) })
+        });
+        Ok(Self {
+            name: cluster.name.to_string(),
+            nodes: Nodes::new(cluster.name.as_str(), fetch(internal::NODES)),
+            snapshot: Snapshot::new(cluster, fetch(internal::RESOURCES)),
+            version: Fresh::new(RELEASE_LIMIT, version),
+            client,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its guests.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// What it runs.
+    pub async fn version(&self) -> Result<Arc<Version>, PveError> {
+        self.version.get().await
+    }
+
+    /// Sends a read. Every node that the arguments name has to be one that the cluster lists.
+    pub async fn get(&self, args: &Args) -> Result<Reply, PveError> {
+        for node in named_nodes(args) {
+            self.nodes.check(node).await?;
+        }
+        self.client.get(&request(args)?).await
+    }
+}
+
+/// The nodes that arguments name, also inside a UPID.
+fn named_nodes(args: &Args) -> Vec<&NodeName> {
+    fn of<'a>(value: &'a Value, found: &mut Vec<&'a NodeName>) {
+        match value {
+            Value::Node(node) => found.push(node),
+            Value::Upid(upid) => found.push(upid.node()),
+            Value::List(items) | Value::Array(items) => items.iter().for_each(|item| of(item, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    args.iter().for_each(|arg| of(&arg.value, &mut found));
+    found.dedup();
+    found
+}
+
+/// A read without arguments.
+fn plain(operation: &'static Operation) -> Result<Request, PveError> {
+    let args = decode(operation, &Map::new(), Release::NEWEST).map_err(|error| invalid(&error))?;
+    request(&args)
+}
+
+fn request(args: &Args) -> Result<Request, PveError> {
+    let operation = args.operation();
+    let encoded = encode(args).map_err(|error| match error {
+        EncodeError::Elsewhere { .. } | EncodeError::TooLarge(_) => PveError::new(Kind::Invalid, error.to_string()).not_sent(),
+    })?;
+    let lane = match operation.lane {
+        CatalogLane::Proxy => Lane::Proxy,
+        CatalogLane::Daemon => Lane::Daemon,
+        CatalogLane::Slow => Lane::Slow,
+    };
+    let request = Request::new(operation.name, encoded.path, encoded.query).in_lane(lane);
+    Ok(match args.get("node") {
+        Some(Value::Node(node)) => request.on_node(node.clone()),
+        _ => request,
+    })
+}
+
+fn invalid(error: &InvalidArguments) -> PveError {
+    PveError::new(Kind::Invalid, error.to_string()).not_sent()
+}
+
+fn read_version(data: &Json) -> Result<Version, PveError> {
+    let text = data.get("version").or_else(|| data.get("release")).and_then(Json::as_str).unwrap_or_default();
+    let mut numbers = text.split(['.', '-']).map(str::parse::<u16>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+        return Err(PveError::new(Kind::NotJson, "the cluster does not say which release of PVE it runs; check that the endpoint is a PVE node's API"));
+    };
+    Ok(Version { text: text.to_owned(), release: pinned((major, minor)) })
+}
+
+/// The newest pinned release that is not newer than the cluster's; for older clusters the oldest.
+fn pinned(version: (u16, u16)) -> Release {
+    let number = |release: Release| {
+        let (major, minor) = release.as_str().split_once('.')?;
+        Some((major.parse::<u16>().ok()?, minor.parse::<u16>().ok()?))
+    };
+    Release::ALL.iter().copied().rfind(|release| number(*release).is_some_and(|known| known <= version)).unwrap_or(Release::OLDEST)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_taken_for_the_pin_that_is_not_newer() {
+        let release = |text: &str| read_version(&json!({"version": text})).unwrap().release;
+        assert_eq!(release("9.2.3"), Release::R9_2);
+        assert_eq!(release("9.1.9"), Release::R9_1);
+        assert_eq!(release("9.0.1"), Release::R8_4);
+        assert_eq!(release("8.3.0"), Release::OLDEST);
+        assert_eq!(release("10.0.1"), Release::NEWEST);
+        assert!(read_version(&json!({"version": "soon"})).is_err());
+        assert!(read_version(&json!(null)).is_err());
+    }
+
+    #[test]
+    fn internal_reads_need_no_arguments() {
+        for operation in [internal::NODES, internal::RESOURCES, internal::VERSION] {
+            assert!(plain(operation).is_ok(), "{}", operation.name);
+        }
+    }
+}

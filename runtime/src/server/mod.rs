@@ -1,0 +1,97 @@
+//! The running server's state: clusters, tokens, and what must never leave. One whole, exchanged as one.
+
+mod describe;
+mod gateway;
+mod named;
+mod page;
+mod reading;
+mod search;
+mod shape;
+mod surface;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pvegate_generated::catalog;
+use pvegate_generated::model::Offered;
+use pvegate_generated::tools::TOOLS;
+
+use crate::config::{Clusters, Config};
+use crate::connection::Connection;
+use crate::redact::Redactor;
+use crate::tokens::{Principal, Tokens};
+
+pub use surface::{TokenFile, Tools};
+
+/// Everything that calls are decided by.
+#[derive(Debug)]
+pub struct State {
+    connections: BTreeMap<String, Arc<Connection>>,
+    opt_in: BTreeSet<String>,
+    tokens: Tokens,
+    redactor: Redactor,
+}
+
+impl State {
+    /// Takes over a configuration. Every problem is a sentence for the operator; all are told at once.
+    pub fn new(config: Config) -> Result<Self, Vec<String>> {
+        let Config { clusters, tokens } = config;
+        let mut problems = check_opt_in(&clusters);
+        if let Err(error) = tokens.check_tools(known_tool) {
+            problems.push(error.to_string());
+        }
+        let mut connections = BTreeMap::new();
+        for cluster in clusters.iter() {
+            match Connection::new(cluster) {
+                Ok(connection) => {
+                    connections.insert(cluster.name.to_string(), Arc::new(connection));
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let redactor = Redactor::new(clusters.iter().map(|cluster| cluster.token.secret.clone()));
+        Ok(Self { connections, opt_in: clusters.opt_in().clone(), tokens, redactor })
+    }
+
+    /// All clusters, by name.
+    pub fn connections(&self) -> impl Iterator<Item = &Arc<Connection>> {
+        self.connections.values()
+    }
+
+    /// Whether the operator asked for this operation.
+    pub fn opted_in(&self, operation: &str) -> bool {
+        self.opt_in.contains(operation)
+    }
+
+    /// Masks what never leaves.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// All principals.
+    pub fn principals(&self) -> impl Iterator<Item = &Arc<Principal>> {
+        self.tokens.principals()
+    }
+}
+
+/// Whether a name in a token's `tools` means something.
+fn known_tool(name: &str) -> bool {
+    TOOLS.iter().any(|tool| tool.name == name || tool.toolset == name)
+}
+
+/// An opt-in that asks for nothing is a mistake that somebody relies on.
+fn check_opt_in(clusters: &Clusters) -> Vec<String> {
+    clusters
+        .opt_in()
+        .iter()
+        .filter_map(|name| match catalog::operation(name).map(|operation| operation.offered) {
+            Some(Offered::OptIn(_)) => None,
+            Some(Offered::Yes) => Some(format!("policy `opt_in`: {name} is offered already; remove it")),
+            Some(Offered::Never(reason)) => Some(format!("policy `opt_in`: {name} is never offered ({reason}); remove it")),
+            None => Some(format!("policy `opt_in`: there is no operation `{}`; write `GET /path` as describe_operation has it", crate::untrusted::shown(name, 120))),
+        })
+        .collect()
+}

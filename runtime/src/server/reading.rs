@@ -1,0 +1,138 @@
+//! One read from arguments to data that may leave: resolve the guest, decode, send, mask, shape.
+
+use pvegate_generated::catalog;
+use pvegate_generated::model::{Operation, Place, Segment};
+use pvegate_generated::terms::Role;
+use serde_json::{Map, Value as Json};
+
+use super::{State, shape};
+use crate::args::{Args, InvalidArguments, decode, decode_text};
+use crate::authorize::{Authorized, Read};
+use crate::mcp::Refusal;
+use crate::pve::{Kind, PveError};
+use crate::snapshot::{GuestKind, GuestRow};
+use crate::values::Vmid;
+
+/// What a read brought: masked, shaped, with what is known beside it.
+#[derive(Debug)]
+pub struct Reading {
+    /// The data.
+    pub data: Json,
+    /// How many rows PVE has, where it says so and shows fewer.
+    pub total: Option<u64>,
+}
+
+/// Parameters that a tool sets, whoever calls.
+pub type Fixed = &'static [(&'static str, &'static str)];
+
+/// Runs one authorized read.
+pub async fn run(state: &State, read: &Authorized<Read>, mut arguments: Map<String, Json>, fixed: Fixed) -> Result<Reading, Refusal> {
+    let Read { connection, operation } = read.get();
+    if let Some(kind) = guest_kind(operation) {
+        let guest = guest(read, &arguments).await?;
+        if kind.is_some_and(|kind| kind != guest.kind) {
+            return Err(other_kind(operation, &guest));
+        }
+        arguments.insert("node".to_owned(), Json::from(guest.node.as_str()));
+    }
+    let version = connection.version().await.map_err(|error| refusal(state, &error))?;
+    if !operation.releases.contains(version.release) {
+        return Err(Refusal::new(
+            "not_offered",
+            format!("{} does not exist on PVE {}, which cluster {} runs; it came with {}", operation.name, version.text, connection.name(), operation.releases.first),
+            "search_operations finds what there is.",
+        ));
+    }
+    let mut args = decode(operation, &arguments, version.release).map_err(|error| invalid(state, &error))?;
+    decode_text(&mut args, fixed).map_err(|error| invalid(state, &error))?;
+    no_urls(&args)?;
+    let reply = connection.get(&args).await.map_err(|error| refusal(state, &error))?;
+    let mut data = reply.data;
+    shape::only_leaves(operation, &mut data);
+    state.redactor().value(&mut data);
+    shape::coerce(operation, &mut data);
+    Ok(Reading { data, total: reply.total })
+}
+
+/// Whether callers name a guest by vmid alone: `Some(kind)`, where the path says which kind, and the
+/// server finds the node.
+pub fn guest_kind(operation: &Operation) -> Option<Option<GuestKind>> {
+    let in_path = |roles: &[Role]| operation.params.iter().any(|parameter| parameter.place == Place::Path && roles.contains(&parameter.role));
+    if !in_path(&[Role::GuestTarget, Role::GuestSource]) || !in_path(&[Role::Node]) {
+        return None;
+    }
+    let says = |kind: &GuestKind| operation.segments.contains(&Segment::Literal(kind.as_str()));
+    Some([GuestKind::Qemu, GuestKind::Lxc].into_iter().find(says))
+}
+
+async fn guest(read: &Authorized<Read>, arguments: &Map<String, Json>) -> Result<GuestRow, Refusal> {
+    let Read { connection, operation } = read.get();
+    if arguments.contains_key("node") {
+        return Err(Refusal::new(
+            "invalid_arguments",
+            format!("{} names a guest, and guests are named by `cluster` and `vmid`: `node` is not taken", operation.name),
+            "Leave out `node`; the server finds it.",
+        ));
+    }
+    let vmid = vmid(arguments.get("vmid"))?;
+    connection.snapshot().resolve(vmid).await.map_err(|error| refusal_of(&error))
+}
+
+/// Reads a vmid as callers give it.
+pub fn vmid(json: Option<&Json>) -> Result<Vmid, Refusal> {
+    let wrong = |message: String| Refusal::new("invalid_arguments", message, "Give the guest's number, 100 to 999999999; list_guests shows them.");
+    match json {
+        Some(Json::Number(number)) => number.as_u64().and_then(|number| Vmid::from_number(number).ok()).ok_or_else(|| wrong(format!("`vmid` {number} is no guest's number"))),
+        Some(Json::String(text)) => Vmid::parse(text).map_err(|error| wrong(format!("`vmid` {error}"))),
+        Some(_) => Err(wrong("`vmid` has to be a number".to_owned())),
+        None => Err(wrong("`vmid` is missing".to_owned())),
+    }
+}
+
+fn other_kind(operation: &Operation, guest: &GuestRow) -> Refusal {
+    let (is, other) = match guest.kind {
+        GuestKind::Qemu => ("a VM", GuestKind::Lxc),
+        GuestKind::Lxc => ("a container", GuestKind::Qemu),
+    };
+    let twin = operation.name.replace(&format!("/{other}/"), &format!("/{}/", guest.kind));
+    let next = if catalog::operation(&twin).is_some() { format!("Use {twin}.") } else { format!("Choose a guest of type {other}; list_guests filters by `type`.") };
+    Refusal::new("wrong_kind", format!("guest {} is {is}, and {} is for guests of type {other}", guest.vmid, operation.name), next)
+}
+
+/// A node contacts no address that a caller chose, as long as there is no policy about addresses.
+fn no_urls(args: &Args) -> Result<(), Refusal> {
+    match args.iter().find(|arg| arg.parameter.role == Role::Url) {
+        Some(arg) => Err(Refusal::new(
+            "not_offered",
+            format!("`{}` makes a node contact an address that the caller chooses, and this server has no policy about addresses yet", arg.name()),
+            "Ask a person to look there.",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn invalid(state: &State, error: &InvalidArguments) -> Refusal {
+    Refusal::new("invalid_arguments", state.redactor().text(&error.to_string()), format!("describe_operation {{\"operation\": \"{}\"}} shows its arguments.", error.operation))
+}
+
+/// PVE's failure as callers read it.
+pub fn refusal(state: &State, error: &PveError) -> Refusal {
+    let mut refusal = refusal_of(error);
+    refusal.message = state.redactor().text(&refusal.message).into_owned();
+    refusal
+}
+
+fn refusal_of(error: &PveError) -> Refusal {
+    let next = match error.kind() {
+        Kind::NotFound => "Check the name or number; lists show what there is.",
+        Kind::Invalid => "describe_operation shows the arguments.",
+        Kind::Forbidden => "An operator has to give the server's API token the privilege.",
+        Kind::Unauthorized | Kind::Certificate => "Only an operator can put this right, in the cluster file.",
+        Kind::Unreachable | Kind::NodeDown | Kind::Timeout | Kind::Busy => "Try again later; list_clusters shows which clusters answer.",
+        Kind::TooLarge => "Ask for less.",
+        Kind::Agent => "The guest's agent has to be installed and running.",
+        _ => "The message is PVE's; it says what is in the way.",
+    };
+    tracing::debug!(kind = %error.kind(), context = error.internal(), "PVE refused or failed");
+    Refusal::new(error.kind().as_str(), error.message(), next)
+}

@@ -1,0 +1,135 @@
+//! Finding operations by words.
+
+use std::sync::OnceLock;
+
+use pvegate_generated::catalog::OPERATIONS;
+use pvegate_generated::model::{Offered, Operation};
+use pvegate_generated::terms::Tier;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::State;
+use super::page::{self, Window};
+use crate::mcp::{Answer, Refusal};
+
+/// How many are shown where the caller does not say.
+const USUAL: usize = 10;
+
+/// What can be asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    query: String,
+    tier: Option<String>,
+    area: Option<String>,
+    limit: Option<usize>,
+}
+
+/// Words that stand for others in this field.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("vm", "qemu"), ("vms", "qemu"), ("virtual", "qemu"), ("container", "lxc"), ("containers", "lxc"), ("ct", "lxc"), ("backup", "vzdump"),
+    ("backups", "backup"), ("image", "iso"), ("disk", "disks"), ("memory", "status"), ("cpu", "status"), ("user", "users"), ("log", "tasks"),
+    ("ip", "interfaces"), ("permission", "acl"), ("permissions", "acl"), ("rule", "rules"), ("snapshots", "snapshot"), ("update", "apt"), ("updates", "apt"),
+];
+
+struct Entry {
+    operation: &'static Operation,
+    summary: Vec<String>,
+    path: Vec<String>,
+    params: Vec<String>,
+}
+
+fn entries() -> &'static [Entry] {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    ENTRIES.get_or_init(|| {
+        let entry = |operation: &&'static Operation| Entry {
+            operation,
+            summary: words(operation.summary),
+            path: words(operation.path),
+            params: operation.params.iter().flat_map(|parameter| words(parameter.name)).collect(),
+        };
+        OPERATIONS.iter().map(entry).collect()
+    })
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+/// The best matches.
+pub fn answer(state: &State, asked: &Search) -> Result<Answer, Refusal> {
+    let wanted = words(&asked.query);
+    if wanted.is_empty() {
+        return Err(Refusal::new("invalid_arguments", "`query` has no word in it", "Give words such as `snapshot rollback`."));
+    }
+    let tier = known("tier", asked.tier.as_deref(), Tier::ALL.iter().map(|tier| tier.as_str()))?;
+    let area = known("area", asked.area.as_deref(), pvegate_generated::terms::Area::ALL.iter().map(|area| area.as_str()))?;
+    let mut found: Vec<(u32, bool, &'static Operation)> = entries()
+        .iter()
+        .filter(|entry| tier.is_none_or(|tier| entry.operation.tier.as_str() == tier) && area.is_none_or(|area| entry.operation.area.as_str() == area))
+        .filter_map(|entry| Some((score(entry, &wanted)?, reachable(state, entry.operation), entry.operation)))
+        .collect();
+    found.sort_by(|one, other| (other.1, other.0, one.2.name.len(), one.2.name).cmp(&(one.1, one.0, other.2.name.len(), other.2.name)));
+    let total = found.len();
+    let rows: Vec<Json> = found.into_iter().take(asked.limit.unwrap_or(USUAL).clamp(1, 50)).map(|(_, reachable, operation)| row(operation, reachable)).collect();
+    let texts: Vec<String> = rows.iter().map(Json::to_string).collect();
+    let rest = if total > texts.len() { ",\"more\":\"Other words or a higher limit show the rest.\"" } else { "" };
+    page::of_texts(texts.iter().map(String::as_str), texts.len(), &Window::default(), rest)
+}
+
+fn known<'a>(name: &str, asked: Option<&'a str>, words: impl Iterator<Item = &'static str> + Clone) -> Result<Option<&'a str>, Refusal> {
+    match asked {
+        Some(word) if !words.clone().any(|known| known == word) => {
+            Err(Refusal::new("invalid_arguments", format!("`{name}` has to be one of {}", words.collect::<Vec<_>>().join(", ")), "Leave it out to search all."))
+        }
+        other => Ok(other),
+    }
+}
+
+fn reachable(state: &State, operation: &Operation) -> bool {
+    match operation.offered {
+        Offered::Yes => true,
+        Offered::OptIn(_) => state.opted_in(operation.name),
+        Offered::Never(_) => false,
+    }
+}
+
+fn row(operation: &Operation, reachable: bool) -> Json {
+    let mut row = json!({"operation": operation.name, "summary": operation.summary, "tier": operation.tier.as_str()});
+    if let (Some(row), false) = (row.as_object_mut(), reachable) {
+        let reason = match operation.offered {
+            Offered::OptIn(reason) | Offered::Never(reason) => reason.as_str(),
+            Offered::Yes => "",
+        };
+        row.insert("not_offered".to_owned(), Json::from(reason));
+    }
+    row
+}
+
+/// Every word has to be somewhere; where it is, and how whole, decides the rank.
+fn score(entry: &Entry, wanted: &[String]) -> Option<u32> {
+    let mut sum = 0;
+    for word in wanted {
+        let synonym = SYNONYMS.iter().find(|(known, _)| known == word).map(|(_, other)| *other);
+        let best = [Some(word.as_str()), synonym].into_iter().flatten().map(|word| score_word(entry, word)).max()?;
+        if best == 0 {
+            return None;
+        }
+        sum += best;
+    }
+    Some(sum)
+}
+
+fn score_word(entry: &Entry, word: &str) -> u32 {
+    let within = |list: &[String], whole: u32, part: u32| {
+        if list.iter().any(|known| known == word) {
+            whole
+        } else if word.len() > 2 && list.iter().any(|known| known.starts_with(word) || known.len() > 3 && word.starts_with(known.as_str())) {
+            part
+        } else {
+            0
+        }
+    };
+    let verb = if entry.operation.verb.as_str().eq_ignore_ascii_case(word) { 1 } else { 0 };
+    within(&entry.summary, 6, 4) + within(&entry.path, 5, 3) + within(&entry.params, 2, 1) + verb
+}

@@ -1,0 +1,132 @@
+//! Joins the MCP side with the state: which tools a principal sees, and what a call runs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use pvegate_generated::model::{Runs, Tool};
+use pvegate_generated::terms::Tier;
+use pvegate_generated::tools::TOOLS;
+
+use super::{State, gateway, named};
+use crate::authorize;
+use crate::mcp::{Authenticator, Identity, Surface, ToolCall, ToolList, ToolResult, View};
+use crate::tokens::Principal;
+
+impl Identity for Principal {
+    fn id(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Recognises the tokens of the state.
+#[derive(Debug)]
+pub struct TokenFile(pub Arc<State>);
+
+impl Authenticator for TokenFile {
+    type Principal = Principal;
+
+    fn authenticate(&self, token: &str) -> Result<Arc<Principal>, String> {
+        self.0.tokens.authenticate(token, SystemTime::now()).map_err(|error| error.to_string())
+    }
+}
+
+/// Serves the named tools and the gateway.
+#[derive(Debug)]
+pub struct Tools {
+    state: Arc<State>,
+    /// Built lists, by what they are made of: the names in them.
+    lists: Mutex<HashMap<Vec<&'static str>, Arc<ToolList>>>,
+}
+
+impl Tools {
+    /// Over a state.
+    pub fn new(state: Arc<State>) -> Self {
+        Self { state, lists: Mutex::default() }
+    }
+
+    fn visible<'a>(principal: &'a Principal, view: &'a View) -> impl Iterator<Item = &'static Tool> + use<'a> {
+        TOOLS.iter().filter(move |tool| in_view(tool, view) && authorize::tool(principal, tool))
+    }
+
+    async fn run(&self, call: ToolCall<Principal>) -> ToolResult {
+        let Some(tool) = callable(&call.name, &call.view).filter(|tool| authorize::tool(&call.principal, tool)) else {
+            return ToolResult::UnknownTool(unknown(&call.name));
+        };
+        let result = match tool.runs {
+            Runs::Gateway => gateway::call(&self.state, &call.principal, tool.name, call.arguments).await,
+            Runs::One(_) | Runs::ByKind { .. } => Some(named::call(&self.state, &call.principal, tool, call.arguments).await),
+        };
+        match result {
+            Some(Ok(answer)) => ToolResult::Ok(answer),
+            Some(Err(refusal)) => ToolResult::Refused(refusal),
+            None => ToolResult::UnknownTool(unknown(tool.name)),
+        }
+    }
+}
+
+/// What a list shows.
+fn in_view(tool: &Tool, view: &View) -> bool {
+    match view {
+        View::Gateway => tool.toolset == "gateway",
+        View::ReadOnly => tool.toolset == "gateway" && is_read(tool),
+        View::Toolset(name) => tool.toolset == &**name,
+    }
+}
+
+/// What a call may name: at the gateway every tool that is granted, listed or not, so that a client that
+/// knows a name need not change its URL; at a toolset only that one's; at `readonly` nothing that changes.
+fn callable(name: &str, view: &View) -> Option<&'static Tool> {
+    let tool = TOOLS.iter().find(|tool| tool.name == name)?;
+    let allowed = match view {
+        View::Gateway => true,
+        View::ReadOnly => is_read(tool),
+        View::Toolset(_) => in_view(tool, view),
+    };
+    allowed.then_some(tool)
+}
+
+fn is_read(tool: &Tool) -> bool {
+    named::operations(tool).iter().all(|operation| operation.tier == Tier::Read)
+}
+
+fn unknown(name: &str) -> String {
+    format!("there is no tool `{}` here that this token may use; tools/list shows what there is", crate::untrusted::shown(name, 80))
+}
+
+impl Surface for Tools {
+    type Principal = Principal;
+
+    fn tools(&self, principal: &Principal, view: &View) -> Arc<ToolList> {
+        let names: Vec<&'static str> = Self::visible(principal, view).map(|tool| tool.name).collect();
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(list) = lists.get(&names) {
+            return Arc::clone(list);
+        }
+        let built = ToolList::from_definitions(Self::visible(principal, view).map(|tool| tool.definition));
+        let list = Arc::new(built.unwrap_or_else(|error| {
+            tracing::error!(%error, "a tool definition cannot be read; the list stays empty");
+            ToolList::empty()
+        }));
+        lists.insert(names, Arc::clone(&list));
+        list
+    }
+
+    fn has_toolset(&self, name: &str) -> bool {
+        TOOLS.iter().any(|tool| tool.toolset == name)
+    }
+
+    async fn call(&self, call: ToolCall<Principal>) -> ToolResult {
+        let (started, principal, request_id) = (Instant::now(), Arc::clone(&call.principal), call.request_id.clone());
+        let tool = crate::untrusted::shown(&call.name, 80);
+        let cluster = call.arguments.get("cluster").and_then(serde_json::Value::as_str).map(|name| crate::untrusted::shown(name, 80)).unwrap_or_default();
+        let result = self.run(call).await;
+        let outcome = match &result {
+            ToolResult::Ok(_) => "ok",
+            ToolResult::Refused(refusal) => refusal.code.as_ref(),
+            ToolResult::UnknownTool(_) => "unknown_tool",
+        };
+        tracing::info!(target: "pvegate::audit", principal = principal.name, tool, cluster, outcome, request_id, duration_ms = started.elapsed().as_millis(), "call");
+        result
+    }
+}
