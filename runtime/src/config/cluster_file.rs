@@ -110,6 +110,11 @@ impl Clusters {
         self.by_name.values()
     }
 
+    /// The secrets that the server holds for them, for masking.
+    pub fn secrets(&self) -> impl Iterator<Item = Secret> {
+        self.by_name.values().map(|cluster| cluster.token.secret.clone())
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         self.by_name.len()
@@ -223,7 +228,7 @@ fn endpoints(table: &mut Table, problems: &mut Problems) -> Vec<Endpoint> {
     for text in texts {
         match Endpoint::parse(&text) {
             Ok(endpoint) if endpoints.contains(&endpoint) => {
-                problems.at(table.place(key), format!("{} is listed twice", endpoint.base))
+                problems.at(table.place(key), format!("{} is listed twice", endpoint.base));
             }
             Ok(endpoint) => endpoints.push(endpoint),
             Err(message) => problems.at(table.place(key), message),

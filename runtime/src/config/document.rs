@@ -118,7 +118,7 @@ impl Table {
         for item in items {
             match item {
                 Value::String(text) if texts.contains(&text) => {
-                    problems.at(self.place(key), format!("`{}` is listed twice", crate::untrusted::shown(&text, 80)))
+                    problems.at(self.place(key), format!("`{}` is listed twice", crate::untrusted::shown(&text, 80)));
                 }
                 Value::String(text) if !text.is_empty() => texts.push(text),
                 _ => problems.at(self.place(key), "has to hold texts that are not empty"),

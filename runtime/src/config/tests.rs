@@ -181,3 +181,21 @@ fn tokens_name_known_clusters() {
     let told = Config::load(&clusters, Some(&tokens)).unwrap_err().to_string();
     assert!(told.ends_with("token `a`, key `clusters`: `pve9`: no cluster of that name in the cluster file"), "{told}");
 }
+
+/// The examples of the documentation, with the files that they name.
+#[test]
+fn the_documented_examples_load() {
+    let text = include_str!("../../../docs/configuration.md");
+    let examples: Vec<&str> = text.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [clusters, tokens] = examples.as_slice() else { unreachable!("two examples") };
+    let folder = Folder::new();
+    for name in ["secrets", "ca"] {
+        std::fs::create_dir(folder.0.path().join(name)).unwrap();
+    }
+    folder.file("secrets/pve3.token", "x", 0o600);
+    folder.file("ca/pve3.pem", "", 0o644);
+    let clusters = folder.file("clusters.json", clusters, 0o600);
+    let tokens = folder.file("tokens.json", tokens, 0o600);
+    let config = Config::load(&clusters, Some(&tokens)).unwrap();
+    assert_eq!((config.clusters.len(), config.tokens.principals().count()), (1, 1));
+}

@@ -41,6 +41,7 @@ const TABLE: &[(Kind, &str)] = &[
     ),
 ];
 
+/// `None` only if the table could not be compiled, which tests rule out.
 static WORDS: LazyLock<Option<RegexSet>> =
     LazyLock::new(|| RegexSet::new(TABLE.iter().map(|(_, words)| format!("(?im){words}"))).ok());
 

@@ -2,7 +2,7 @@
 
 use super::HIDDEN;
 use super::names::is_secret;
-use regex::{Captures, Regex};
+use regex::{Captures, Regex, RegexSet};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -18,42 +18,59 @@ struct Form {
 /// Words whose value follows `=`. The whole word around it is judged by name.
 const WORDS: &str = r"password|passwd|passphrase|pwd|secret|token|ticket|api[_-]?key|private[_-]?key|client[_-]?key|secret[_-]?key|access[_-]?key|master[_-]?key|encryption[_-]?key|hmac[_-]?key|keyring|crypted|otp|challenge|authorization";
 
-static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
-    let forms: [(String, Mask); 10] = [
+/// All forms, and the question whether any is there, answered in one pass.
+struct Forms {
+    any: RegexSet,
+    each: Vec<Form>,
+}
+
+/// `None` only if a form could not be compiled, which a test rules out; text is then hidden as a whole.
+static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
+    let quoted = r#""[^"\r\n]*"?|'[^'\r\n]*'?"#;
+    let forms: [(String, Mask); 12] = [
         // A key without its end is masked to the end of the text.
-        (r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)".to_owned(), |_| {
-            HIDDEN.to_owned()
-        }),
-        (r"(?i)([a-z][a-z0-9+.-]*://)[^/\s?#\x22'<>]*@".to_owned(), |found| format!("{}{HIDDEN}@", part(found, 1))),
-        (r"(?i)\b((?:proxy-)?authorization)(\x22?\s*[:=]\s*)[^\r\n]+".to_owned(), |found| {
-            format!("{}{}{HIDDEN}", part(found, 1), part(found, 2))
-        }),
-        (
-            r"(PVE(?:API|VNC)?(?:API)?(?:Token|AuthCookie)|PBSAPIToken|PMGAPIToken)[= :]+[^\s,;&\x22']+".to_owned(),
-            |found| format!("{}={HIDDEN}", part(found, 1)),
-        ),
-        (r"\b(PVE|PVEVNC|PBS|PMG|PMGQUAR):[^\s:]+:[0-9A-Fa-f]{8}::[^\s,;&\x22']+".to_owned(), |found| {
-            format!("{}:{HIDDEN}", part(found, 1))
-        }),
-        (r"(?i)\b(bearer)\s+[a-z0-9._~+/=-]{8,}".to_owned(), |found| format!("{} {HIDDEN}", part(found, 1))),
+        (r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)".to_owned(), whole),
+        (r"(?i)([a-z][a-z0-9+.-]*://)([^/\s?#\x22'<>]*)(@)".to_owned(), middle),
+        (r"(?i)\b((?:proxy-)?authorization)(\x22?\s*[:=]\s*)[^\r\n]+".to_owned(), rest),
+        (r"(PVEAPIToken|PVEAuthCookie|PBSAPIToken|PMGAPIToken)([= :]+)[^\s,;&\x22']+".to_owned(), rest),
+        (r"\b(PVE|PVEVNC|PBS|PMG|PMGQUAR)(:)[^\s:]+:[0-9A-Fa-f]{8}::[^\s,;&\x22']+".to_owned(), rest),
+        (r"(?i)\b(bearer)(\s+)[a-z0-9._~+/=-]{8,}".to_owned(), rest),
         // `name=value`, `"name": "value"`, `--name value`.
-        (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']?\s*=\s*)((?:"[^"\r\n]*"?|'[^'\r\n]*'?|[^\s,;&"'])+)"#), assigned),
-        (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']\s*:\s*)((?:"[^"\r\n]*"?|'[^'\r\n]*'?)+)"#), assigned),
+        (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']?\s*=\s*)((?:{quoted}|[^\s,;&"'])+)"#), assigned),
+        (format!(r#"(?i)([\w.-]*(?:{WORDS}))(["']\s*:\s*)((?:{quoted})+)"#), assigned),
         (format!(r"(?i)(-[\w.-]*(?:{WORDS}))([ \t]+)([^\s\x22'-][^\s]*)"), assigned),
+        // A header given as a property string (webhooks).
+        (
+            r"(?i)\b(name=[^,;\s]*(?:auth|key|token|secret|password|cookie)[^,;\s]*)([,;]value=)[^\s,;]+".to_owned(),
+            rest,
+        ),
         // A line of a configuration, whose value is one word: prose after a colon stays.
         (format!(r"(?im)\b([\w.-]*(?:{WORDS}))([ \t]*:[ \t]+)([^\s]+)[ \t]*$"), assigned),
+        // Settings that hold command lines or environment, to the end of the line.
+        (r"(?im)^(args|env|cipassword|lxc\.[\w.]+)([ \t]*[:=][ \t]*)[^\r\n]+$".to_owned(), rest),
     ];
-    let mut list: Vec<Form> =
-        forms.into_iter().filter_map(|(text, mask)| Some(Form { regex: Regex::new(&text).ok()?, mask })).collect();
-    // Settings that hold command lines or environment, to the end of the line.
-    if let Ok(regex) = Regex::new(r"(?im)^((?:args|env|cipassword|lxc\.[\w.]+))([ \t]*[:=][ \t]*)([^\r\n]+)$") {
-        list.push(Form { regex, mask: |found| format!("{}{}{HIDDEN}", part(found, 1), part(found, 2)) });
-    }
-    list
+    let any = RegexSet::new(forms.iter().map(|(text, _)| text)).ok()?;
+    let each = forms.into_iter().map(|(text, mask)| Some(Form { regex: Regex::new(&text).ok()?, mask }));
+    Some(Forms { any, each: each.collect::<Option<_>>()? })
 });
 
 fn part<'a>(found: &'a Captures<'_>, number: usize) -> &'a str {
     found.get(number).map_or("", |found| found.as_str())
+}
+
+/// Nothing is kept.
+fn whole(_: &Captures<'_>) -> String {
+    HIDDEN.to_owned()
+}
+
+/// First and last part are kept.
+fn middle(found: &Captures<'_>) -> String {
+    format!("{}{HIDDEN}{}", part(found, 1), part(found, 3))
+}
+
+/// Name and separator are kept.
+fn rest(found: &Captures<'_>) -> String {
+    format!("{}{}{HIDDEN}", part(found, 1), part(found, 2))
 }
 
 /// Masks the value if the name is a secret's.
@@ -69,11 +86,12 @@ pub(super) fn mask(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| matches!(byte, b'=' | b':' | b' ')) {
         return Cow::Borrowed(text);
     }
+    let Some(forms) = FORMS.as_ref() else { return Cow::Borrowed(HIDDEN) };
+    if !forms.any.is_match(text) {
+        return Cow::Borrowed(text);
+    }
     let mut out = Cow::Borrowed(text);
-    for form in FORMS.iter() {
-        if !form.regex.is_match(&out) {
-            continue;
-        }
+    for form in &forms.each {
         let masked = form.regex.replace_all(&out, form.mask).into_owned();
         if masked != *out {
             out = Cow::Owned(masked);

@@ -64,6 +64,7 @@ fn text_forms_are_masked() {
         "url?token=@&x=1",
         "-----BEGIN RSA PRIVATE KEY-----\n@\n-----END RSA PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\n@",
+        "name=Authorization,value=@",
         "proxmox-remote host=1.2.3.4,secret=@;x",
     ] {
         let given = form

@@ -56,7 +56,7 @@ impl Inventory {
                 Some("node") => {
                     match text(item, "node").and_then(|name| NodeName::parse(name).ok()) {
                         Some(node) => {
-                            nodes.push(NodeRow { node, status: text(item, "status").unwrap_or("unknown").into() })
+                            nodes.push(NodeRow { node, status: text(item, "status").unwrap_or("unknown").into() });
                         }
                         None => unreadable += 1,
                     }
