@@ -81,12 +81,18 @@ fn assigned(found: &Captures<'_>) -> String {
     if is_secret(last) { format!("{name}{}{HIDDEN}", part(found, 2)) } else { part(found, 0).to_owned() }
 }
 
+/// Whether all forms compiled; without them every text is hidden, and a server that hides everything should not start.
+pub(super) fn are_ready() -> bool {
+    FORMS.is_some()
+}
+
 /// Masks every form. Text without any of the signs that they share is not looked at closely.
 pub(super) fn mask(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| matches!(byte, b'=' | b':' | b' ')) {
         return Cow::Borrowed(text);
     }
-    let Some(forms) = FORMS.as_ref() else { return Cow::Borrowed(HIDDEN) };
+    // Owned, so that who looks only for a change sees one.
+    let Some(forms) = FORMS.as_ref() else { return Cow::Owned(HIDDEN.to_owned()) };
     if !forms.any.is_match(text) {
         return Cow::Borrowed(text);
     }

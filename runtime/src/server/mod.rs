@@ -18,7 +18,7 @@ use pvegate_generated::tools::TOOLS;
 
 use crate::config::{Clusters, Config};
 use crate::connection::Connection;
-use crate::redact::Redactor;
+use crate::redact::{self, Redactor};
 use crate::tokens::{Principal, Tokens};
 
 pub use surface::{TokenFile, Tools};
@@ -37,6 +37,9 @@ impl State {
     pub fn new(config: Config) -> Result<Self, Vec<String>> {
         let Config { clusters, tokens } = config;
         let mut problems = check_opt_in(&clusters);
+        if !redact::is_ready() {
+            problems.push("masking of secrets does not work in this build; use another".to_owned());
+        }
         if let Err(error) = tokens.check_tools(known_tool) {
             problems.push(error.to_string());
         }
@@ -52,7 +55,7 @@ impl State {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let redactor = Redactor::new(clusters.iter().map(|cluster| cluster.token.secret.clone()));
+        let redactor = Redactor::new(clusters.secrets());
         Ok(Self { connections, opt_in: clusters.opt_in().clone(), tokens, redactor })
     }
 

@@ -22,6 +22,7 @@ pub(crate) fn check(operation: &Operation, params: &mut Params) -> Result<(), Re
     let mut errors = Errors::new();
     for (name, value) in params.iter_mut() {
         match declared(&operation.parameters, name) {
+            Some(_) if value.is_null() => {}
             Some(schema) => check_value(name, schema, value, &mut errors),
             None if operation.lenient || operation.in_path(name) => {}
             None => {
@@ -29,6 +30,7 @@ pub(crate) fn check(operation: &Operation, params: &mut Params) -> Result<(), Re
             }
         }
     }
+    params.retain(|_, value| !value.is_null());
     for (name, schema) in &operation.parameters {
         if name.ends_with("[n]") {
             continue;
@@ -136,10 +138,14 @@ fn check_scalar(at: &str, kind: &str, schema: &Value, text: &str) -> Result<(), 
     }
     match schema.get("format") {
         Some(Value::String(name)) => {
+            if let Some(properties) = property::named(name) {
+                property::check(at, properties, text)
+                    .map_err(|error| format!("invalid format - format error\n{error}"))?;
+            }
             format::check(name, text).map_err(|error| format!("invalid format - {error}\n"))?;
         }
         Some(Value::Object(properties)) => {
-            property::check(at, properties, text).map_err(|error| format!("invalid format - format error\n{error}"))?
+            property::check(at, properties, text).map_err(|error| format!("invalid format - format error\n{error}"))?;
         }
         _ => {}
     }

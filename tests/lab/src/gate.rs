@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Response};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, Collected, Full};
+use hyper::body::{Body as _, Incoming};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,7 +26,7 @@ use crate::schema::{Operation, Schema};
 use crate::state::Cluster;
 
 const PREFIX: &str = "/api2/json";
-const BODY_LIMIT: usize = 512 * 1024;
+const BODY_LIMIT: u64 = 512 * 1024;
 const LOGIN_REFUSED_AFTER: Duration = Duration::from_secs(3);
 const NODE_TIME_LIMIT: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -83,29 +83,41 @@ impl std::fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
+/// A request on its way. Recorded when it ends, also when the client gives up before that.
+struct Recording {
+    shared: Arc<Shared>,
+    entry: Option<Entry>,
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.shared.journal.push(entry);
+        }
+    }
+}
+
 /// Answers one request and records it.
 pub(crate) async fn serve(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result<Response<Full<Bytes>>, Cut> {
     let (head, body) = request.into_parts();
-    let mut entry = Entry {
-        method: head.method.to_string(),
-        raw_path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
-        decoded_path: String::new(),
-        operation: None,
-        params: Params::new(),
-        status: 0,
+    let mut recording = Recording {
+        shared: Arc::clone(&shared),
+        entry: Some(Entry {
+            method: head.method.to_string(),
+            raw_path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
+            decoded_path: String::new(),
+            operation: None,
+            params: Params::new(),
+            status: 0,
+        }),
     };
-    let body = match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(body) => Some(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => None,
-        Err(_) => return Err(Cut),
-    };
-    let answer = answer(&shared, &head, body, &mut entry).await;
+    let Some(entry) = &mut recording.entry else { return Err(Cut) };
+    let answer = answer(&shared, &head, body, entry).await;
     entry.status = answer.as_ref().map_or(0, |answer| answer.status);
-    shared.journal.push(entry);
     answer.map(Answer::into_response)
 }
 
-async fn answer(shared: &Arc<Shared>, head: &Parts, body: Option<Bytes>, entry: &mut Entry) -> Result<Answer, Cut> {
+async fn answer(shared: &Arc<Shared>, head: &Parts, body: Incoming, entry: &mut Entry) -> Result<Answer, Cut> {
     let method = head.method.as_str();
     let raw = head.uri.path();
     let api = raw.strip_prefix(PREFIX).filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -128,8 +140,9 @@ async fn answer(shared: &Arc<Shared>, head: &Parts, body: Option<Bytes>, entry: 
         return Ok(Answer::bare(501, format!("method '{method}' not available")));
     }
     if api.is_none() {
-        let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
-        return Ok(Answer::proxy(501, &format!("no formatter for uri {}", steps.join(", "))));
+        let rest = path.strip_prefix("/api2").unwrap_or(&path);
+        let steps: Vec<&str> = rest.split('/').filter(|step| !step.is_empty()).collect();
+        return Ok(Answer::proxy(501, &format!("no formatter for uri /, {}", steps.join(", "))));
     }
     let caller = match log_in(shared, &head.headers) {
         Ok(caller) => caller,
@@ -140,7 +153,7 @@ async fn answer(shared: &Arc<Shared>, head: &Parts, body: Option<Bytes>, entry: 
             return Ok(Answer::bare(401, reason));
         }
     };
-    let mut given = match parameters(head, method, body) {
+    let mut given = match parameters(head, method, body).await {
         Ok(given) => given,
         Err(answer) => return Ok(answer),
     };
@@ -168,7 +181,7 @@ async fn call(shared: &Arc<Shared>, operation: &Operation, mut given: Params, ca
         let path = given.iter().fold(operation.path.clone(), |path, (name, value)| {
             path.replace(&format!("{{{name}}}"), value.as_str().unwrap_or_default())
         });
-        let what = format!("URI '{path}' not available with API token, need proper ticket.");
+        let what = format!("URI '{path}' not available with API token, need proper ticket.\n");
         return Answer::of(Err(Refusal::forbidden(&what)));
     }
     if let Err(refusal) = shared.look(|cluster| allowed(cluster, caller, operation, &given)) {
@@ -219,23 +232,28 @@ fn log_in(shared: &Shared, headers: &HeaderMap) -> Result<Caller, &'static str> 
 }
 
 /// Parameters of query and body; where both name one, the query wins.
-fn parameters(head: &Parts, method: &str, body: Option<Bytes>) -> Result<Params, Answer> {
-    let Some(body) = body else {
-        return Err(Answer::proxy(501, "for data too large"));
-    };
-    let has_body = matches!(method, "POST" | "PUT");
-    if has_body && head.headers.contains_key(TRANSFER_ENCODING) {
-        return Err(Answer::proxy(501, "chunked transfer encoding not supported"));
-    }
-    if !has_body && !body.is_empty() {
-        return Err(Answer::proxy(501, &format!("Unexpected content for method '{method}'")));
-    }
-    let mut given = Params::new();
-    if has_body {
+async fn parameters(head: &Parts, method: &str, body: Incoming) -> Result<Params, Answer> {
+    let mut given = if matches!(method, "POST" | "PUT") {
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        given = decode_body(content_type, &body)?;
-    }
+        decode_body(content_type, &read(head, body).await?)?
+    } else if body.size_hint().exact() == Some(0) {
+        Params::new()
+    } else {
+        return Err(Answer::proxy(501, &format!("Unexpected content for method '{method}'")));
+    };
     given.extend(decode_form(head.uri.query().unwrap_or_default()));
     given.remove("_dc");
     Ok(given)
+}
+
+/// Reads a body, unless its head says that PVE would not.
+async fn read(head: &Parts, body: Incoming) -> Result<Bytes, Answer> {
+    if head.headers.contains_key(TRANSFER_ENCODING) {
+        return Err(Answer::proxy(501, "chunked transfer encoding not supported"));
+    }
+    if body.size_hint().lower() > BODY_LIMIT {
+        return Err(Answer::proxy(501, "for data too large"));
+    }
+    let body = body.collect().await;
+    body.map(Collected::to_bytes).map_err(|_| Answer::bare(400, "Bad Request"))
 }

@@ -10,6 +10,7 @@ mod area;
 mod check;
 mod clock;
 mod fault;
+mod front;
 mod gate;
 mod journal;
 mod lab;
@@ -23,6 +24,7 @@ mod synth;
 mod tls;
 
 pub use fault::Fault;
+pub use front::{Front, FrontOptions};
 pub use journal::Entry;
 pub use lab::{Lab, LabError};
 pub use options::{Certificate, Options};

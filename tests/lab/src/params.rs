@@ -21,9 +21,8 @@ pub(crate) fn decode_form(form: &str) -> Params {
     for pair in form.split(['&', ';']).filter(|pair| !pair.is_empty()) {
         let mut parts = pair.split('=');
         let name = decode_text(parts.next().unwrap_or_default());
-        // A bare key is as good as absent.
-        let Some(value) = parts.next() else { continue };
-        let value = Value::String(decode_text(value));
+        // A bare key names a parameter without giving it.
+        let value = parts.next().map_or(Value::Null, |value| Value::String(decode_text(value)));
         match params.get_mut(&name) {
             None => {
                 params.insert(name, value);
@@ -93,7 +92,7 @@ mod tests {
         assert_eq!(params.get("net0").unwrap(), &json!("virtio,bridge"));
         assert_eq!(params.get("a").unwrap(), &json!(["1", "3"]));
         assert_eq!(params.get("b").unwrap(), &json!("2"));
-        assert!(!params.contains_key("bare"));
+        assert_eq!(params.get("bare").unwrap(), &Value::Null);
     }
 
     #[test]

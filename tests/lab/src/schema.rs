@@ -169,9 +169,7 @@ fn operation(verb: &str, path: &str, info: &Value) -> Operation {
         verb: verb.to_owned(),
         path: path.to_owned(),
         parameters: parameters.map(properties).unwrap_or_default(),
-        lenient: !parameters
-            .and_then(|parameters| parameters.get("additionalProperties"))
-            .is_some_and(|flag| !truthy(flag)),
+        lenient: parameters.and_then(|parameters| parameters.get("additionalProperties")).is_none_or(truthy),
         returns: info.get("returns").cloned().unwrap_or_default(),
         permissions: info.get("permissions").cloned(),
         allow_token: info.get("allowtoken").is_some_and(truthy),

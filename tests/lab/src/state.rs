@@ -89,5 +89,13 @@ pub(crate) fn digest(content: &Value) -> String {
         // SHA-1 of nothing, which PVE shows for a file that does not exist.
         return "da39a3ee5e6b4b0d3255bfef95601890afd80709".to_owned();
     }
-    Sha256::digest(text.as_bytes()).iter().take(20).map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = hex(&Sha256::digest(text.as_bytes()));
+    digest.truncate(40);
+    digest
+}
+
+/// Lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::lab::LabError;
 use crate::options::Certificate;
+use crate::state::hex;
 
 /// What the listener needs, and what a client has to know.
 pub(crate) struct Identity {
@@ -58,7 +59,7 @@ pub(crate) fn random_secret() -> Result<String, LabError> {
         .secure_random
         .fill(&mut bytes)
         .map_err(|_| LabError::Tls("no randomness from the system".to_owned()))?;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&bytes);
     let parts: Vec<&str> =
         [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)].iter().filter_map(|(from, to)| hex.get(*from..*to)).collect();
     Ok(parts.join("-"))

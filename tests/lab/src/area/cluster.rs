@@ -29,10 +29,10 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         "/cluster/ha/groups" | "/cluster/ha/groups/{group}" => {
             return Some(Err(Refusal::failed("cannot index groups: ha groups have been migrated to rules")));
         }
-        "/cluster/replication" => Value::Array(replication(cluster, call)),
-        "/cluster/replication/{id}" => return Some(replication_job(cluster, call)),
-        "/nodes/{node}/replication" => Value::Array(replication(cluster, call)),
-        "/nodes/{node}/replication/{id}/status" => return Some(replication_job(cluster, call)),
+        "/cluster/replication" | "/nodes/{node}/replication" => Value::Array(replication(cluster, call)),
+        "/cluster/replication/{id}" | "/nodes/{node}/replication/{id}/status" => {
+            return Some(replication_job(cluster, call));
+        }
         "/cluster/backup/{id}/included_volumes" => included(cluster),
         "/cluster/backup-info/not-backed-up" => json!([]),
         "/cluster/notifications/targets" => Value::Array(targets(cluster)),

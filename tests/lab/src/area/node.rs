@@ -166,10 +166,9 @@ fn network(_: &Cluster, call: &Call<'_>, node: &Node) -> Outcome {
 }
 
 fn hosts(cluster: &Cluster, _: &Call<'_>, _: &Node) -> Outcome {
-    let mut data = "127.0.0.1 localhost\n".to_owned();
-    for node in &cluster.nodes {
-        data.push_str(&format!("{} {}.lab.test {}\n", node.ip, node.name, node.name));
-    }
+    let nodes = cluster.nodes.iter().map(|node| format!("{} {}.lab.test {}", node.ip, node.name, node.name));
+    let lines: Vec<String> = std::iter::once("127.0.0.1 localhost".to_owned()).chain(nodes).collect();
+    let data = lines.join("\n") + "\n";
     let digest = digest(&json!(data));
     Ok(json!({"data": data, "digest": digest}).into())
 }

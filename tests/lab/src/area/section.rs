@@ -7,6 +7,7 @@ use crate::answer::Refusal;
 use crate::state::{Cluster, digest};
 
 /// How one kind of entry is listed, found and guarded.
+#[derive(Clone, Copy)]
 struct Kind {
     list: &'static str,
     /// The parameter of the single entry's path.

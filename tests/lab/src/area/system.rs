@@ -67,19 +67,30 @@ fn journal(cluster: &Cluster) -> Vec<String> {
     ]
 }
 
+/// What support asks for: settings as they stand in their files, passwords of mounts included.
 fn report(cluster: &Cluster) -> String {
-    let mut text = "\n==== general system info ====\n\n# hostname\npve1\n\n==== info about storage ====\n\n# cat /etc/pve/storage.cfg\n".to_owned();
+    let mut lines = [
+        "",
+        "==== general system info ====",
+        "",
+        "# hostname",
+        "pve1",
+        "",
+        "==== info about storage ====",
+        "",
+        "# cat /etc/pve/storage.cfg",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for (name, storage) in &cluster.storages {
-        text.push_str(&format!("{}: {name}\n", storage.text("type")));
-        for (key, value) in &storage.config {
-            if key != "type" {
-                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                text.push_str(&format!("\t{key} {value}\n"));
-            }
+        lines.push(format!("{}: {name}", storage.text("type")));
+        for (key, value) in storage.config.iter().filter(|(key, _)| *key != "type") {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            lines.push(format!("\t{key} {value}"));
         }
-        text.push('\n');
+        lines.push(String::new());
     }
-    text
+    lines.join("\n")
 }
 
 fn package(name: &str, version: &str, old: &str) -> Value {

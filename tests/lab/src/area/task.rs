@@ -40,9 +40,8 @@ fn of_cluster(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
 fn wanted(call: &Call<'_>, task: &Task) -> bool {
     let status = task.ended.as_ref().map(|(_, status)| status.as_str());
     let class = match status {
-        None => "unknown",
+        None | Some("unexpected status") => "unknown",
         Some("OK") => "ok",
-        Some("unexpected status") => "unknown",
         Some(text) if text.starts_with("WARNINGS: ") => "warning",
         Some(_) => "error",
     };

@@ -1,9 +1,36 @@
 //! Property strings: `key=value,...` texts with a schema of their own.
 
-use serde_json::{Map, Value};
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value, json};
 
 use super::{MISSING, UNDECLARED, check_scalar};
 use crate::schema::truthy;
+
+/// Property strings that the apidoc only names.
+pub(super) fn named(format: &str) -> Option<&'static Map<String, Value>> {
+    static NAMED: OnceLock<Map<String, Value>> = OnceLock::new();
+    let all = NAMED.get_or_init(|| {
+        let text = json!({"type": "string", "optional": 1});
+        let count = json!({"type": "integer", "minimum": 0, "optional": 1});
+        let flag = json!({"type": "boolean", "optional": 1});
+        let of = |format: &str| json!({"type": "string", "format": format, "optional": 1});
+        let first = json!({"type": "string", "optional": 1, "default_key": 1});
+        let first_count = json!({"type": "integer", "minimum": 0, "optional": 1, "default_key": 1});
+        let all = json!({
+            "pve-qm-ipconfig": {"ip": of("pve-ipv4-config"), "gw": of("ipv4"), "ip6": of("pve-ipv6-config"), "gw6": of("ipv6")},
+            "pve-qm-boot": {"legacy": first, "order": text},
+            "pve-qm-smbios1": {"uuid": text, "version": text, "sku": text, "manufacturer": text, "product": text, "serial": text, "family": text, "base64": flag},
+            "pve-startup-order": {"order": first_count, "up": count, "down": count},
+            "prune-backups": {"keep-all": flag, "keep-last": count, "keep-hourly": count, "keep-daily": count, "keep-weekly": count, "keep-monthly": count, "keep-yearly": count},
+        });
+        match all {
+            Value::Object(all) => all,
+            _ => Map::new(),
+        }
+    });
+    all.get(format)?.as_object()
+}
 
 /// Checks a property string. The error holds one line for each complaint.
 pub(super) fn check(at: &str, properties: &Map<String, Value>, text: &str) -> Result<(), String> {
@@ -11,9 +38,9 @@ pub(super) fn check(at: &str, properties: &Map<String, Value>, text: &str) -> Re
     let mut seen: Vec<String> = Vec::new();
     let default_key =
         properties.iter().find(|(_, schema)| schema.get("default_key").is_some_and(truthy)).map(|(key, _)| key.clone());
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+    for part in text.split(',').filter(|part| !part.trim().is_empty()) {
         let (key, value) = match (part.split_once('='), &default_key) {
-            (Some((key, value)), _) => (key.trim().to_owned(), value.trim()),
+            (Some((key, value)), _) => (key.to_owned(), value),
             (None, Some(key)) => (key.clone(), part),
             (None, None) => {
                 return Err("invalid key in comma-separated list property\n".to_owned());
@@ -57,5 +84,5 @@ pub(super) fn check(at: &str, properties: &Map<String, Value>, text: &str) -> Re
             errors.insert(0, format!("{at}.{key}: {MISSING}"));
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(errors.iter().map(|error| format!("{error}\n")).collect()) }
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n") + "\n") }
 }

@@ -64,10 +64,10 @@ fn guest(cluster: &Cluster, nth: u32) -> Guest {
     if !tags.is_empty() {
         config.insert("tags".to_owned(), json!(tags));
     }
-    if nth % 4 == 0 {
+    if nth.is_multiple_of(4) {
         config.insert("description".to_owned(), json!(pick(&NOTES, nth / 4)));
     }
-    if nth % 7 == 0 {
+    if nth.is_multiple_of(7) {
         config.insert("protection".to_owned(), json!(1));
     }
     let pool = match nth % 8 {

@@ -66,6 +66,11 @@ pub(super) fn seed(cluster: &mut Cluster) {
         ),
     );
 
+    files(cluster);
+    pools(cluster);
+}
+
+fn files(cluster: &mut Cluster) {
     let now = clock::now();
     let file = |storage: &str, name: &str, content: &str, format: &str, mib: u64| Volume {
         storage: storage.to_owned(),
@@ -115,7 +120,9 @@ pub(super) fn seed(cluster: &mut Cluster) {
         subtype: Some("qemu".to_owned()),
         ..file("pbs", "backup/vm/101/2026-11-29T02:00:00Z", "backup", "pbs-vm", 9216)
     });
+}
 
+fn pools(cluster: &mut Cluster) {
     let pool = |comment: &str, storages: &[&str]| Pool {
         comment: comment.to_owned(),
         storages: storages.iter().map(|name| (*name).to_owned()).collect(),

@@ -1,0 +1,112 @@
+//! pvegate in front of a lab, in the same process, through its library and from files as an operator
+//! writes them.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use pvegate::config::Config;
+use pvegate::mcp::{HttpConfig, Limits, Running};
+use pvegate::serve;
+use pvegate::tokens;
+use serde_json::{Value, json};
+
+use crate::lab::Lab;
+
+/// A running pvegate with its files.
+#[derive(Debug)]
+pub struct Front {
+    running: Running,
+    clusters: PathBuf,
+    tokens: PathBuf,
+    reader: String,
+}
+
+/// How pvegate is started.
+#[derive(Clone, Debug)]
+pub struct FrontOptions {
+    /// TCP port on 127.0.0.1; 0 takes a free one.
+    pub port: u16,
+    /// Reads that are offered on request only, and are to be offered here.
+    pub opt_in: Vec<String>,
+    /// Limits of the HTTP side.
+    pub limits: Limits,
+    /// Further entries of the token file, as an operator would write them.
+    pub more_tokens: Vec<Value>,
+}
+
+impl Default for FrontOptions {
+    fn default() -> Self {
+        Self { port: 0, opt_in: Vec::new(), limits: Limits::default(), more_tokens: Vec::new() }
+    }
+}
+
+impl Front {
+    /// Writes the files into the first lab's folder and starts. Each lab becomes a cluster of its own name.
+    pub async fn start(labs: &[(&str, &Lab)], options: FrontOptions) -> anyhow::Result<Self> {
+        serve::install_crypto();
+        let folder = labs.first().map(|(_, lab)| lab.directory()).context("there is no lab to stand in front of")?;
+        let (clusters, tokens) = (folder.join("clusters.json"), folder.join("tokens.json"));
+        let (reader, hash) = tokens::generate().context("the system gave no random bytes")?;
+        let devices: Vec<(String, Value)> = labs
+            .iter()
+            .map(|(name, lab)| {
+                let token = lab.full_token();
+                let (id, secret) = token.split_once('=').unwrap_or((&token, ""));
+                let device =
+                    json!({"endpoint": lab.url(), "ca_pem_path": lab.ca_path(), "token_id": id, "token_secret": secret});
+                ((*name).to_owned(), device)
+            })
+            .collect();
+        let mut policy = json!({});
+        if !options.opt_in.is_empty() {
+            policy = json!({"opt_in": options.opt_in});
+        }
+        let devices: serde_json::Map<String, Value> = devices.into_iter().collect();
+        write_secret(&clusters, &json!({"version": 1, "devices": devices, "policy": policy}))?;
+        let mut entries = vec![json!({"name": "reader", "hash": hash, "tools": ["*"], "clusters": ["*"]})];
+        entries.extend(options.more_tokens);
+        write_secret(&tokens, &json!({"version": 1, "tokens": entries}))?;
+        let config = Config::load(&clusters, Some(&tokens))?;
+        let http = HttpConfig {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, options.port)),
+            limits: options.limits,
+            ..HttpConfig::default()
+        };
+        let running = serve::http(config, http).await?;
+        Ok(Self { running, clusters, tokens, reader: reader.expose().to_owned() })
+    }
+
+    /// The MCP endpoint with the gateway's tools.
+    pub fn url(&self) -> String {
+        self.running.url()
+    }
+
+    /// The secret of a token that reads everything.
+    pub fn reader(&self) -> &str {
+        &self.reader
+    }
+
+    /// The cluster file, for a server on standard input and output.
+    pub fn clusters_file(&self) -> &Path {
+        &self.clusters
+    }
+
+    /// The token file.
+    pub fn tokens_file(&self) -> &Path {
+        &self.tokens
+    }
+
+    /// Stops pvegate; the labs go on.
+    pub async fn stop(self) {
+        self.running.stop().await;
+    }
+}
+
+/// Files with secrets are for their owner alone, from the first byte.
+fn write_secret(path: &Path, value: &Value) -> anyhow::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(format!("{value:#}\n").as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+}
