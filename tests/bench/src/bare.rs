@@ -27,7 +27,8 @@ async fn start(router: Router) -> Result<SocketAddr> {
 /// A server that answers every POST to `/` with these bytes, after reading the request's body.
 pub(crate) async fn fixed(answer: Vec<u8>) -> Result<SocketAddr> {
     let answer = Bytes::from(answer);
-    let reply = async |State(answer): State<Bytes>, _body: Bytes| ([(header::CONTENT_TYPE, "application/json")], answer);
+    let reply =
+        async |State(answer): State<Bytes>, _body: Bytes| ([(header::CONTENT_TYPE, "application/json")], answer);
     start(Router::new().route("/", post(reply)).with_state(answer)).await
 }
 

@@ -27,7 +27,13 @@ pub(crate) struct Target {
 
 impl Target {
     /// A request with a body, or a GET if the body is empty.
-    pub(crate) fn new(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &str, ends_with: &'static [u8]) -> Self {
+    pub(crate) fn new(
+        address: SocketAddr,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+        ends_with: &'static [u8],
+    ) -> Self {
         let verb = if body.is_empty() { "GET" } else { "POST" };
         let mut request = format!("{verb} {path} HTTP/1.1\r\nhost: {address}\r\n");
         for (name, value) in headers {
@@ -99,7 +105,9 @@ struct Connection {
 
 impl Connection {
     async fn open(target: &Target) -> Result<Self> {
-        let stream = TcpStream::connect(target.address).await.with_context(|| format!("cannot connect to {}", target.address))?;
+        let stream = TcpStream::connect(target.address)
+            .await
+            .with_context(|| format!("cannot connect to {}", target.address))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(1 << 16), head: 0 })
     }
@@ -119,7 +127,10 @@ impl Connection {
             }
         }
         if !self.buffer.starts_with(b"HTTP/1.1 200 ") || !self.body().ends_with(target.ends_with) {
-            bail!("not the answer that is measured: {}", String::from_utf8_lossy(self.buffer.get(..2000).unwrap_or(&self.buffer)));
+            bail!(
+                "not the answer that is measured: {}",
+                String::from_utf8_lossy(self.buffer.get(..2000).unwrap_or(&self.buffer))
+            );
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod bare;
 mod load;
 mod protocol;
 mod report;
+mod site;
 
 use anyhow::Result;
 use clap::Parser;
@@ -14,6 +15,7 @@ use serde_json::json;
 
 use load::Target;
 use report::{Comparison, TABLE_HEAD};
+use site::Site;
 
 /// Measures pvegate against bare servers that make the same transfer.
 #[derive(Parser)]
@@ -67,7 +69,11 @@ fn tool_call(address: std::net::SocketAddr, token: &str, name: &str, arguments: 
 /// A bare server that answers with exactly what pvegate answered, to the same request.
 async fn same_bytes(pvegate: &Target) -> Result<Target> {
     let address = bare::fixed(pvegate.once().await?).await?;
-    let body = pvegate.request.windows(4).position(|window| window == b"\r\n\r\n").and_then(|end| pvegate.request.get(end + 4..));
+    let body = pvegate
+        .request
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .and_then(|end| pvegate.request.get(end + 4..));
     let body = String::from_utf8(body.unwrap_or_default().to_vec())?;
     Ok(Target::new(address, "/", &[("content-type", "application/json")], &body, TOOL_OK))
 }
@@ -96,10 +102,18 @@ async fn main() -> Result<()> {
     if cfg!(debug_assertions) && !options.json {
         eprintln!("This is a debug build: its numbers say nothing. Use `cargo run --release -p bench`.");
     }
-    let protocol = protocol::start().await?;
-    let page = tool_call(protocol.address(), protocol::TOKEN, "list_guests", &json!({}));
-    let bare_page = same_bytes(&page).await?;
-    let pairs = [Pair { row: "protocol alone, a prepared page", target: None, pvegate: page, bare: bare_page }];
+    pvegate::serve::install_crypto();
+    let (site, protocol) = (Site::start().await?, protocol::start().await?);
+    let (read, upstream) = site.read_of_one_guest().await?;
+    let bare_read = Target::new(bare::pass_through(upstream).await?, "/", &[], "", b"}");
+    let page = site.page_from_the_snapshot().await?;
+    let prepared = tool_call(protocol.address(), protocol::TOKEN, "list_guests", &json!({}));
+    let (bare_page, bare_prepared) = (same_bytes(&page).await?, same_bytes(&prepared).await?);
+    let pairs = [
+        Pair { row: "read of one guest", target: Some(0.7), pvegate: read, bare: bare_read },
+        Pair { row: "page from the snapshot", target: Some(0.3), pvegate: page, bare: bare_page },
+        Pair { row: "protocol alone", target: None, pvegate: prepared, bare: bare_prepared },
+    ];
 
     let mut comparisons = Vec::new();
     if !options.json {
@@ -119,5 +133,6 @@ async fn main() -> Result<()> {
         println!("{}", json!({"debug_build": cfg!(debug_assertions), "comparisons": comparisons}));
     }
     protocol.stop().await;
+    site.stop().await;
     Ok(())
 }

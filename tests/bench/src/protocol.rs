@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use pvegate::mcp::{Answer, Authenticator, HttpConfig, Identity, Limits, Running, Surface, ToolCall, ToolList, ToolResult, View, serve_http};
+use pvegate::mcp::{
+    Answer, Authenticator, HttpConfig, Identity, Limits, Running, Surface, ToolCall, ToolList, ToolResult, View,
+    serve_http,
+};
 use serde_json::{Value, json};
 
 /// The token that is accepted.
@@ -65,7 +68,8 @@ fn page() -> Value {
 /// Starts it.
 pub(crate) async fn start() -> Result<Running> {
     let definition = r#"{"name":"list_guests","inputSchema":{"type":"object"}}"#;
-    let surface = Prepared { tools: Arc::new(ToolList::from_definitions([definition])?), answer: Answer::serialize(&page())? };
+    let surface =
+        Prepared { tools: Arc::new(ToolList::from_definitions([definition])?), answer: Answer::serialize(&page())? };
     let config = HttpConfig { limits: unlimited(), ..HttpConfig::default() };
     Ok(serve_http(config, Arc::new(surface), Arc::new(Anyone)).await?)
 }

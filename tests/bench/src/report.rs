@@ -35,7 +35,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn side(runs: &[Run]) -> Side {
     let mut times: Vec<Duration> = runs.iter().flat_map(|run| run.times.iter().copied()).collect();
     times.sort_unstable();
-    let at = |percent: usize| times.get((times.len() * percent / 100).min(times.len().saturating_sub(1))).copied().unwrap_or_default();
+    let at = |percent: usize| {
+        times.get((times.len() * percent / 100).min(times.len().saturating_sub(1))).copied().unwrap_or_default()
+    };
     Side { rate: median(runs.iter().map(|run| run.rate).collect()), p50: at(50), p99: at(99) }
 }
 
