@@ -86,88 +86,92 @@ impl Access {
     }
 
     /// Privileges of a token at a path. A separated token has what both it and its user have.
-    pub(crate) fn privileges(&self, caller: &Caller, path: &str, pool: Option<&str>) -> BTreeSet<String> {
-        let mut held = self.with_pool(&Subject::User(caller.user.clone()), path, pool);
-        let separated = self
-            .users
-            .get(&caller.user)
-            .and_then(|user| user.tokens.get(&caller.token))
-            .is_none_or(|token| token.privsep);
-        if separated {
-            let own = self.with_pool(&Subject::Token(caller.id()), path, pool);
-            held = held.intersection(&own).cloned().collect();
+    pub(crate) fn privileges(&self, caller: &Caller, path: &str, pool: Option<&str>) -> BTreeSet<&str> {
+        let user = Holder { user: &caller.user, token: None };
+        let mut held = self.with_pool(user, path, pool);
+        let token = self.users.get(&caller.user).and_then(|user| user.tokens.get(&caller.token));
+        if token.is_none_or(|token| token.privsep) {
+            let id = caller.id();
+            let own = self.with_pool(Holder { user: &caller.user, token: Some(&id) }, path, pool);
+            held.retain(|privilege| own.contains(privilege));
         }
         held
     }
 
     /// Privileges of a user itself, without a token.
-    pub(crate) fn of_user(&self, user: &str, path: &str) -> BTreeSet<String> {
-        self.at(&Subject::User(user.to_owned()), path)
+    pub(crate) fn of_user(&self, user: &str, path: &str) -> BTreeSet<&str> {
+        self.at(Holder { user, token: None }, path)
     }
 
     /// A guest or storage also has what is granted on its pool.
-    fn with_pool(&self, subject: &Subject, path: &str, pool: Option<&str>) -> BTreeSet<String> {
-        let mut held = self.at(subject, path);
+    fn with_pool(&self, holder: Holder<'_>, path: &str, pool: Option<&str>) -> BTreeSet<&str> {
+        let mut held = self.at(holder, path);
         if let Some(pool) = pool {
-            held.extend(self.at(subject, &format!("/pool/{pool}")));
+            held.append(&mut self.at(holder, &format!("/pool/{pool}")));
         }
         held
     }
 
-    fn at(&self, subject: &Subject, path: &str) -> BTreeSet<String> {
-        if *subject == Subject::User("root@pam".to_owned()) {
-            return PRIVILEGES.iter().map(|name| (*name).to_owned()).collect();
+    /// What is granted to the holder itself goes before what its groups have, and deeper before higher.
+    fn at(&self, holder: Holder<'_>, path: &str) -> BTreeSet<&str> {
+        if holder.token.is_none() && holder.user == "root@pam" {
+            return PRIVILEGES.into();
         }
-        let mut roles: BTreeSet<&str> = BTreeSet::new();
-        for prefix in prefixes(path) {
-            let entries = |who: &dyn Fn(&Subject) -> bool| -> BTreeSet<&str> {
-                self.acl
-                    .iter()
-                    .filter(|grant| grant.path == prefix && (grant.propagate || prefix == path) && who(&grant.subject))
-                    .map(|grant| grant.role.as_str())
-                    .collect()
+        let groups = self.users.get(holder.user).map(|user| &user.groups);
+        // (depth, whether it is the holder's own) of the roles in force.
+        let mut best = None;
+        let mut roles: Vec<&str> = Vec::new();
+        for grant in &self.acl {
+            let own = match &grant.subject {
+                Subject::User(user) => holder.token.is_none() && user == holder.user,
+                Subject::Token(token) => holder.token == Some(token),
+                Subject::Group(_) => false,
             };
-            // What is granted to the subject itself goes before what its groups have, and deeper before higher.
-            let own = entries(&|who| who == subject);
-            let found = if own.is_empty() {
-                entries(&|who| match (subject, who) {
-                    (Subject::User(user), Subject::Group(group)) => {
-                        self.users.get(user).is_some_and(|user| user.groups.contains(group))
-                    }
-                    _ => false,
-                })
-            } else {
-                own
+            let through_group = match &grant.subject {
+                Subject::Group(group) => holder.token.is_none() && groups.is_some_and(|groups| groups.contains(group)),
+                _ => false,
             };
-            if !found.is_empty() {
-                roles = found;
+            if !(own || through_group) || !covers(grant, path) {
+                continue;
+            }
+            let rank = Some((grant.path.len(), own));
+            if rank > best {
+                best = rank;
+                roles.clear();
+            }
+            if rank == best {
+                roles.push(&grant.role);
             }
         }
-        if roles.contains("NoAccess") {
+        if roles.contains(&"NoAccess") {
             return BTreeSet::new();
         }
-        roles.iter().flat_map(|role| self.role(role)).collect()
+        roles.into_iter().flat_map(|role| self.role(role)).collect()
     }
 
     /// Privileges of a role.
-    pub(crate) fn role(&self, name: &str) -> BTreeSet<String> {
-        if let Some(custom) = self.roles.get(name) {
-            return custom.clone();
+    pub(crate) fn role(&self, name: &str) -> Vec<&str> {
+        match self.roles.get(name) {
+            Some(custom) => custom.iter().map(String::as_str).collect(),
+            None => roles::built_in(name),
         }
-        roles::built_in(name).into_iter().map(str::to_owned).collect()
     }
 }
 
-/// `/`, `/vms`, `/vms/100` for `/vms/100`.
-fn prefixes(path: &str) -> Vec<String> {
-    let mut all = vec!["/".to_owned()];
-    let mut at = String::new();
-    for step in path.split('/').filter(|step| !step.is_empty()) {
-        at.push('/');
-        at.push_str(step);
-        all.push(at.clone());
+/// A user, or one of its tokens (`user@realm!name`).
+#[derive(Clone, Copy)]
+struct Holder<'a> {
+    user: &'a str,
+    token: Option<&'a str>,
+}
+
+/// Whether an entry is about a path or, where it propagates, about something above it.
+fn covers(grant: &Grant, path: &str) -> bool {
+    if grant.path == path {
+        return true;
     }
-    all
+    let below = grant.path == "/" || path.strip_prefix(grant.path.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    grant.propagate && below
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ impl Cluster {
     }
 
     /// Privileges at a path, with those of the pool that a guest or storage is in.
-    pub(crate) fn privileges(&self, caller: &Caller, path: &str) -> BTreeSet<String> {
+    pub(crate) fn privileges(&self, caller: &Caller, path: &str) -> BTreeSet<&str> {
         if path.is_empty() {
             return BTreeSet::new();
         }

@@ -135,10 +135,9 @@ fn roles(cluster: &Cluster) -> Vec<Value> {
         .iter()
         .map(|name| (*name, 1))
         .chain(custom)
-        .map(|(name, special)| {
-            let held: Vec<String> = cluster.access.role(name).into_iter().collect();
-            json!({"roleid": name, "special": special, "privs": held.join(",")})
-        })
+        .map(
+            |(name, special)| json!({"roleid": name, "special": special, "privs": cluster.access.role(name).join(",")}),
+        )
         .collect()
 }
 
@@ -150,8 +149,8 @@ fn role(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     Ok(flags(cluster.access.role(id)).into())
 }
 
-fn flags(held: BTreeSet<String>) -> Value {
-    Value::Object(held.into_iter().map(|name| (name, json!(1))).collect())
+fn flags<'a>(held: impl IntoIterator<Item = &'a str>) -> Value {
+    Value::Object(held.into_iter().map(|name| (name.to_owned(), json!(1))).collect())
 }
 
 fn acl(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {

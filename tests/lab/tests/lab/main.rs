@@ -15,3 +15,4 @@ mod logins;
 mod reads;
 mod requests;
 mod tasks;
+mod transport;
