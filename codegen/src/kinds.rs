@@ -41,6 +41,10 @@ impl<'a> Kinds<'a> {
     pub fn kind(&mut self, place: Place<'_>, schema: &Schema, role: Role, problems: &mut Problems) -> Kind {
         match schema.kind {
             Some(apidoc::Kind::Boolean) => Kind::Boolean,
+            // The one integer that names something: its bounds are those of the typed value.
+            Some(apidoc::Kind::Integer) if schema.format == Some(apidoc::Format::Named("pve-vmid".to_owned())) => {
+                Kind::Text { value: Value::Vmid, pattern: None, min_length: None, max_length: None }
+            }
             Some(apidoc::Kind::Integer) => Kind::Integer(whole(schema.minimum.as_ref()), whole(schema.maximum.as_ref())),
             Some(apidoc::Kind::Number) => Kind::Number(real(schema.minimum.as_ref()), real(schema.maximum.as_ref())),
             Some(apidoc::Kind::Array) => Kind::Array(Box::new(self.element(place, schema, role, problems))),

@@ -224,6 +224,7 @@ pub fn expected(kind: &Kind) -> String {
         Kind::Boolean => "true or false".to_owned(),
         Kind::Integer(least, most) => bounds("a whole number", least.as_ref(), most.as_ref()),
         Kind::Number(least, most) => bounds("a number", least.as_ref(), most.as_ref()),
+        Kind::Text(Text { value: Grammar::Vmid, .. }) => "a guest's number, 100 to 999999999".to_owned(),
         Kind::Text(Text { value: Grammar::Plain, .. }) => "a text".to_owned(),
         Kind::Text(Text { value, .. }) => format!("a text ({value})"),
         Kind::Choice(choices) => format!("one of {}", choices.join(", ")),

@@ -64,14 +64,22 @@ pub fn answer(state: &State, asked: &Search) -> Result<Answer, Refusal> {
     }
     let tier = known("tier", asked.tier.as_deref(), Tier::ALL.iter().map(|tier| tier.as_str()))?;
     let area = known("area", asked.area.as_deref(), pvegate_generated::terms::Area::ALL.iter().map(|area| area.as_str()))?;
-    let mut found: Vec<(u32, bool, &'static Operation)> = entries()
+    let matches: Vec<(usize, u32, &'static Operation)> = entries()
         .iter()
         .filter(|entry| tier.is_none_or(|tier| entry.operation.tier.as_str() == tier) && area.is_none_or(|area| entry.operation.area.as_str() == area))
-        .filter_map(|entry| Some((score(entry, &wanted)?, reachable(state, entry.operation), entry.operation)))
+        .map(|entry| (score(entry, &wanted), entry.operation))
+        .map(|((words, sum), operation)| (words, sum, operation))
         .collect();
-    found.sort_by(|one, other| (other.1, other.0, one.2.name.len(), one.2.name).cmp(&(one.1, one.0, other.2.name.len(), other.2.name)));
+    // Those that have most of the words; usually that is all of them.
+    let most = matches.iter().map(|(words, ..)| *words).max().unwrap_or_default().max(1);
+    let mut found: Vec<(bool, u32, &'static Operation)> = matches
+        .into_iter()
+        .filter(|(words, ..)| *words == most)
+        .map(|(_, sum, operation)| (reachable(state, operation), sum, operation))
+        .collect();
+    found.sort_by_key(|(reachable, sum, operation)| (!reachable, std::cmp::Reverse(*sum), operation.name.len(), operation.name));
     let total = found.len();
-    let rows: Vec<Json> = found.into_iter().take(asked.limit.unwrap_or(USUAL).clamp(1, 50)).map(|(_, reachable, operation)| row(operation, reachable)).collect();
+    let rows: Vec<Json> = found.into_iter().take(asked.limit.unwrap_or(USUAL).clamp(1, 50)).map(|(reachable, _, operation)| row(operation, reachable)).collect();
     let texts: Vec<String> = rows.iter().map(Json::to_string).collect();
     let rest = if total > texts.len() { ",\"more\":\"Other words or a higher limit show the rest.\"" } else { "" };
     page::of_texts(texts.iter().map(String::as_str), texts.len(), &Window::default(), rest)
@@ -106,18 +114,17 @@ fn row(operation: &Operation, reachable: bool) -> Json {
     row
 }
 
-/// Every word has to be somewhere; where it is, and how whole, decides the rank.
-fn score(entry: &Entry, wanted: &[String]) -> Option<u32> {
+/// How many of the words are somewhere in the entry, and how well: where they are, and how whole.
+fn score(entry: &Entry, wanted: &[String]) -> (usize, u32) {
+    let mut words = 0;
     let mut sum = 0;
     for word in wanted {
         let synonym = SYNONYMS.iter().find(|(known, _)| known == word).map(|(_, other)| *other);
-        let best = [Some(word.as_str()), synonym].into_iter().flatten().map(|word| score_word(entry, word)).max()?;
-        if best == 0 {
-            return None;
-        }
+        let best = [Some(word.as_str()), synonym].into_iter().flatten().map(|word| score_word(entry, word)).max().unwrap_or_default();
+        words += usize::from(best > 0);
         sum += best;
     }
-    Some(sum)
+    (words, sum)
 }
 
 fn score_word(entry: &Entry, word: &str) -> u32 {
@@ -130,6 +137,6 @@ fn score_word(entry: &Entry, word: &str) -> u32 {
             0
         }
     };
-    let verb = if entry.operation.verb.as_str().eq_ignore_ascii_case(word) { 1 } else { 0 };
+    let verb = u32::from(entry.operation.verb.as_str().eq_ignore_ascii_case(word));
     within(&entry.summary, 6, 4) + within(&entry.path, 5, 3) + within(&entry.params, 2, 1) + verb
 }
