@@ -1,6 +1,6 @@
 //! Which entry of the overlay decides about which operation and parameter: exactly one each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::overlay::{Decision, Entry, RoleRule, Uses, Words, patterns};
 use crate::pattern::Pattern;
@@ -10,20 +10,31 @@ use crate::terms::{Role, Tier};
 /// The decision about each operation.
 pub struct Decisions<'a> {
     entries: &'a [Entry<Decision>],
+    /// The entries for one operation each, by its name; there are hundreds.
+    named: BTreeMap<&'a str, Vec<&'a Entry<Decision>>>,
+    patterns: Vec<&'a Entry<Decision>>,
     uses: Uses,
 }
 
 impl<'a> Decisions<'a> {
     /// Over the entries of all area files.
     pub fn new(entries: &'a [Entry<Decision>]) -> Self {
-        Self { entries, uses: Uses::default() }
+        let mut named: BTreeMap<&str, Vec<&Entry<Decision>>> = BTreeMap::new();
+        for entry in entries.iter().filter(|entry| !entry.value.is_pattern) {
+            named.entry(entry.value.pattern.as_str()).or_default().push(entry);
+        }
+        let patterns = entries.iter().filter(|entry| entry.value.is_pattern).collect();
+        Self { entries, named, patterns, uses: Uses::default() }
     }
 
     /// The one entry that decides about `operation`. `added` says that the previous pinned release lacks it,
     /// `described_get` that a pattern may call it a read.
     pub fn decide(&mut self, operation: &str, added: bool, problems: &mut Problems) -> Option<&'a Entry<Decision>> {
-        let mut deciding: Vec<&Entry<Decision>> = Vec::new();
-        for entry in self.entries {
+        let mut deciding = self.named.get(operation).cloned().unwrap_or_default();
+        for entry in &deciding {
+            self.uses.mark(&entry.place);
+        }
+        for entry in &self.patterns {
             if !entry.value.pattern.matches(operation) {
                 continue;
             }
@@ -94,6 +105,9 @@ pub struct Subject<'a> {
 /// The rules of `[[roles]]` or `[[property_roles]]`.
 pub struct Roles<'a> {
     rules: Vec<Compiled<'a>>,
+    /// Which rules name a parameter, or its format.
+    by_name: BTreeMap<&'a str, Vec<usize>>,
+    by_format: BTreeMap<&'a str, Vec<usize>>,
     uses: Uses,
 }
 
@@ -137,9 +151,16 @@ impl<'a> Roles<'a> {
     }
 
     fn compile(entries: &'a [Entry<RoleRule>], problems: &mut Problems, filters: impl Fn(&[String], &str, &mut Problems) -> Vec<Filter>) -> Self {
+        let (mut by_name, mut by_format) = (BTreeMap::<&str, Vec<usize>>::new(), BTreeMap::<&str, Vec<usize>>::new());
         let rules = entries
             .iter()
-            .map(|entry| {
+            .enumerate()
+            .map(|(at, entry)| {
+                for (texts, index) in [(&entry.value.names, &mut by_name), (&entry.value.formats, &mut by_format)] {
+                    for text in texts {
+                        index.entry(text).or_default().push(at);
+                    }
+                }
                 let RoleRule { names, formats, only, except, places, except_names, .. } = &entry.value;
                 if names.is_empty() == formats.is_empty() {
                     problems.push(&entry.place, "a role rule needs either `names` or `formats`");
@@ -159,13 +180,17 @@ impl<'a> Roles<'a> {
                 Compiled { entry, only: filters(only, &entry.place, problems), except: filters(except, &entry.place, problems) }
             })
             .collect();
-        Self { rules, uses: Uses::default() }
+        Self { rules, by_name, by_format, uses: Uses::default() }
     }
 
     /// The roles of all rules that match, each with the rule's place.
     pub fn deciding(&mut self, subject: Subject<'_>) -> Vec<(Role, &'a str)> {
         let mut found = Vec::new();
-        for rule in &self.rules {
+        let named = self.by_name.get(subject.name).into_iter().flatten();
+        let formatted = subject.format.and_then(|format| self.by_format.get(format)).into_iter().flatten();
+        // A rule has names or formats; one that wrongly has both is asked once.
+        let asked: BTreeSet<usize> = named.chain(formatted).copied().collect();
+        for rule in asked.into_iter().filter_map(|at| self.rules.get(at)) {
             if let Some(role) = rule.role_of(subject, &mut self.uses) {
                 found.push((role, rule.entry.place.as_str()));
             }
@@ -212,34 +237,35 @@ impl Compiled<'_> {
     }
 }
 
-/// The words about parameters.
+/// An entry, and the operations that it is about and not about.
+type Compared<'a> = (&'a Entry<Words>, Vec<Pattern>, Vec<Pattern>);
+
+/// The words about parameters, by name.
 pub struct Glossary<'a> {
-    entries: Vec<(&'a Entry<Words>, Vec<Pattern>, Vec<Pattern>)>,
+    entries: BTreeMap<&'a str, Vec<Compared<'a>>>,
     uses: Uses,
 }
 
 impl<'a> Glossary<'a> {
     /// Over `params.toml`. A text that only repeats its name is a problem.
     pub fn new(entries: &'a [Entry<Words>], problems: &mut Problems) -> Self {
-        let entries = entries
-            .iter()
-            .map(|entry| {
-                if says_nothing(&entry.value.name, &entry.value.text) {
-                    problems.push(&entry.place, format!("the words for `{}` only repeat its name: say what it is, its unit or form, its effect, and what leaving it out means", entry.value.name));
-                }
-                let only = patterns(&entry.value.only, &entry.place, problems);
-                let except = patterns(&entry.value.except, &entry.place, problems);
-                (entry, only, except)
-            })
-            .collect();
-        Self { entries, uses: Uses::default() }
+        let mut by_name: BTreeMap<&str, Vec<Compared>> = BTreeMap::new();
+        for entry in entries {
+            if says_nothing(&entry.value.name, &entry.value.text) {
+                problems.push(&entry.place, format!("the words for `{}` only repeat its name: say what it is, its unit or form, its effect, and what leaving it out means", entry.value.name));
+            }
+            let only = patterns(&entry.value.only, &entry.place, problems);
+            let except = patterns(&entry.value.except, &entry.place, problems);
+            by_name.entry(&entry.value.name).or_default().push((entry, only, except));
+        }
+        Self { entries: by_name, uses: Uses::default() }
     }
 
     /// The words about a parameter of an operation; none or several is a problem.
     pub fn words(&mut self, operation: &str, name: &str, problems: &mut Problems) -> Option<&'a str> {
         let mut found: Vec<&Entry<Words>> = Vec::new();
-        for (entry, only, except) in &self.entries {
-            if entry.value.name != name || !only.is_empty() && !only.iter().any(|pattern| pattern.matches(operation)) {
+        for (entry, only, except) in self.entries.get(name).into_iter().flatten() {
+            if !only.is_empty() && !only.iter().any(|pattern| pattern.matches(operation)) {
                 continue;
             }
             if let Some(pattern) = except.iter().find(|pattern| pattern.matches(operation)) {
@@ -265,7 +291,7 @@ impl<'a> Glossary<'a> {
 
     /// Reports words that nobody reads.
     pub fn finish(&self, problems: &mut Problems) {
-        for (entry, only, except) in &self.entries {
+        for (entry, only, except) in self.entries.values().flatten() {
             self.uses.require_entry(&entry.place, &format!("{} ({})", entry.place, entry.value.name), problems);
             for pattern in only.iter().chain(except) {
                 self.uses.require_part(&format!("{} {}", entry.place, pattern.as_str()), pattern.as_str(), &entry.place, problems);

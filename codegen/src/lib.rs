@@ -24,6 +24,7 @@ mod tools;
 mod typetext;
 
 pub use decide::says_nothing;
+pub use join::{Pinned, join};
 
 use files::{Inputs, Output};
 use model::Model;
@@ -34,25 +35,34 @@ use problem::Problems;
 pub fn model(inputs: &Inputs) -> Result<Model, Problems> {
     let mut problems = Problems::default();
     let overlay = problems.keep(Overlay::read(&inputs.below("overlay")));
-    let pins = match inputs.files.get("pins.toml").map(|text| pin::parse_pins(text)) {
-        Some(Ok(pins)) => Some(pins),
-        Some(Err(error)) => {
-            problems.push("pins.toml", error.to_string());
-            None
-        }
-        None => {
-            problems.push("pins.toml", "missing: run `cargo codegen pin --release R <apidoc.js>`");
-            None
-        }
-    };
+    let pins = problems.keep(pins(inputs));
     let (Some(overlay), Some(pins)) = (overlay, pins) else {
         return problems.or(()).and_then(|()| Err(Problems::default()));
     };
-    let pinned = join::read_pins(&pins, &inputs.files, &overlay)?;
-    join::join(&pinned, &overlay)
+    join(&join::read_pins(&pins, &inputs.files, &overlay)?, &overlay)
+}
+
+/// Reads the pins alone, for callers that join them with several overlays. The fixups of `overlay` are applied.
+pub fn pinned(inputs: &Inputs, overlay: &Overlay) -> Result<Pinned, Problems> {
+    join::read_pins(&pins(inputs)?, &inputs.files, overlay)
+}
+
+fn pins(inputs: &Inputs) -> Result<Vec<pin::Pin>, Problems> {
+    let mut problems = Problems::default();
+    match inputs.files.get("pins.toml").map(|text| pin::parse_pins(text)) {
+        Some(Ok(pins)) => return Ok(pins),
+        Some(Err(error)) => problems.push("pins.toml", error.to_string()),
+        None => problems.push("pins.toml", "missing: run `cargo codegen pin --release R <apidoc.js>`"),
+    }
+    Err(problems)
+}
+
+/// Writes a model down.
+pub fn output(model: &Model) -> Output {
+    Output { files: emit::emit(model) }
 }
 
 /// Generates all files. The same inputs give the same output, byte for byte.
 pub fn generate(inputs: &Inputs) -> Result<Output, Problems> {
-    Ok(Output { files: emit::emit(&model(inputs)?) })
+    Ok(output(&model(inputs)?))
 }

@@ -14,7 +14,7 @@ use crate::problem::Problems;
 use crate::terms::{Area, Flag, Guard, Reason, Role, Settle, Tier};
 
 /// All files of `schema/overlay/`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Overlay {
     /// Decisions about operations.
     pub decisions: Vec<Entry<Decision>>,
