@@ -46,6 +46,8 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
     use super::Pattern;
 
     #[test]

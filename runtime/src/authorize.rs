@@ -50,7 +50,11 @@ pub fn clusters<'a>(principal: &'a Principal, state: &'a State) -> impl Iterator
 }
 
 /// The cluster with this name; without a name the only one there is for the principal.
-pub fn cluster(principal: &Principal, state: &State, name: Option<&str>) -> Result<Authorized<Arc<Connection>>, Refusal> {
+pub fn cluster(
+    principal: &Principal,
+    state: &State,
+    name: Option<&str>,
+) -> Result<Authorized<Arc<Connection>>, Refusal> {
     let mut granted = clusters(principal, state);
     let found = match name {
         Some(name) => granted.find(|connection| connection.name() == name),
@@ -68,7 +72,10 @@ pub fn cluster(principal: &Principal, state: &State, name: Option<&str>) -> Resu
     found.map(|connection| Authorized(Arc::clone(connection))).ok_or_else(|| {
         Refusal::new(
             "no_such_cluster",
-            format!("there is no cluster `{}` that this token may use", crate::untrusted::shown(name.unwrap_or_default(), 80)),
+            format!(
+                "there is no cluster `{}` that this token may use",
+                crate::untrusted::shown(name.unwrap_or_default(), 80)
+            ),
             "list_clusters shows the names.",
         )
     })
@@ -110,5 +117,9 @@ pub fn offered(state: &State, operation: &Operation) -> Result<(), Refusal> {
 }
 
 fn why(operation: &Operation) -> &'static str {
-    if operation.has(Flag::SecretOut) { "its answer may hold a secret" } else { "no agent reaches it through this server" }
+    if operation.has(Flag::SecretOut) {
+        "its answer may hold a secret"
+    } else {
+        "no agent reaches it through this server"
+    }
 }

@@ -17,7 +17,7 @@ use crate::snapshot::Snapshot;
 use crate::values::NodeName;
 
 /// How long a cluster's release is believed: it changes with an upgrade only.
-const RELEASE_LIMIT: Duration = Duration::from_secs(600);
+const RELEASE_LIMIT: Duration = Duration::from_mins(10);
 
 /// A cluster, ready to be asked.
 #[derive(Debug)]
@@ -117,7 +117,9 @@ fn plain(operation: &'static Operation) -> Result<Request, PveError> {
 fn request(args: &Args) -> Result<Request, PveError> {
     let operation = args.operation();
     let encoded = encode(args).map_err(|error| match error {
-        EncodeError::Elsewhere { .. } | EncodeError::TooLarge(_) => PveError::new(Kind::Invalid, error.to_string()).not_sent(),
+        EncodeError::Elsewhere { .. } | EncodeError::TooLarge(_) => {
+            PveError::new(Kind::Invalid, error.to_string()).not_sent()
+        }
     })?;
     let lane = match operation.lane {
         CatalogLane::Proxy => Lane::Proxy,
@@ -139,7 +141,10 @@ fn read_version(data: &Json) -> Result<Version, PveError> {
     let text = data.get("version").or_else(|| data.get("release")).and_then(Json::as_str).unwrap_or_default();
     let mut numbers = text.split(['.', '-']).map(str::parse::<u16>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
-        return Err(PveError::new(Kind::NotJson, "the cluster does not say which release of PVE it runs; check that the endpoint is a PVE node's API"));
+        return Err(PveError::new(
+            Kind::NotJson,
+            "the cluster does not say which release of PVE it runs; check that the endpoint is a PVE node's API",
+        ));
     };
     Ok(Version { text: text.to_owned(), release: pinned((major, minor)) })
 }
@@ -150,7 +155,11 @@ fn pinned(version: (u16, u16)) -> Release {
         let (major, minor) = release.as_str().split_once('.')?;
         Some((major.parse::<u16>().ok()?, minor.parse::<u16>().ok()?))
     };
-    Release::ALL.iter().copied().rfind(|release| number(*release).is_some_and(|known| known <= version)).unwrap_or(Release::OLDEST)
+    Release::ALL
+        .iter()
+        .copied()
+        .rfind(|release| number(*release).is_some_and(|known| known <= version))
+        .unwrap_or(Release::OLDEST)
 }
 
 #[cfg(test)]

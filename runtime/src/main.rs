@@ -85,7 +85,8 @@ async fn run(arguments: Serve) -> Result<(), serve::StartError> {
         return serve::stdio(config, arguments.toolset.as_deref(), stop).await;
     }
     let config = Config::load(&arguments.clusters, Some(&arguments.tokens))?;
-    let http = HttpConfig { listen: arguments.listen, allowed_origins: arguments.allowed_origins, ..HttpConfig::default() };
+    let http =
+        HttpConfig { listen: arguments.listen, allowed_origins: arguments.allowed_origins, ..HttpConfig::default() };
     let running = serve::http(config, http).await?;
     eprintln!("pvegate serves MCP at {}", running.url());
     stop.cancelled().await;

@@ -13,8 +13,8 @@ use super::property::{self, PropertyText};
 use super::{Arg, Args, Value};
 use crate::untrusted::shown;
 use crate::values::{
-    Cidr, CidrOrAlias, ConfigId, Iface, Mac, NodeName, PathSegment, PoolId, Secret, Size, SnapshotName, StorageId, Tag, Upid,
-    UserId, ValueError, Vmid, VolumeId,
+    Cidr, CidrOrAlias, ConfigId, Iface, Mac, NodeName, PathSegment, PoolId, Secret, Size, SnapshotName, StorageId, Tag,
+    Upid, UserId, ValueError, Vmid, VolumeId,
 };
 
 /// Largest number of elements in one list.
@@ -51,7 +51,11 @@ pub fn decode(
     fix(operation, operation.fixed, &mut list, &mut problems);
     list.sort_by_key(|arg| (position(operation, arg.parameter), arg.index));
     relations(operation, &list, &mut problems);
-    if problems.is_empty() { Ok(Args { operation, list }) } else { Err(InvalidArguments { operation: operation.name, problems }) }
+    if problems.is_empty() {
+        Ok(Args { operation, list })
+    } else {
+        Err(InvalidArguments { operation: operation.name, problems })
+    }
 }
 
 /// Adds an argument from text that the overlay gives, such as a tool's fixed ones.
@@ -67,7 +71,12 @@ fn position(operation: &Operation, parameter: &Parameter) -> usize {
     operation.params.iter().position(|known| known.name == parameter.name).unwrap_or(usize::MAX)
 }
 
-fn fix(operation: &'static Operation, pairs: &[(&str, &str)], list: &mut Vec<Arg>, problems: &mut Vec<(String, String)>) {
+fn fix(
+    operation: &'static Operation,
+    pairs: &[(&str, &str)],
+    list: &mut Vec<Arg>,
+    problems: &mut Vec<(String, String)>,
+) {
     for (name, text) in pairs {
         if list.iter().any(|arg| arg.name() == *name) {
             problems.push(((*name).to_owned(), "is set by the server; leave it out".to_owned()));
@@ -81,17 +90,24 @@ fn fix(operation: &'static Operation, pairs: &[(&str, &str)], list: &mut Vec<Arg
 }
 
 fn argument(operation: &'static Operation, name: &str, json: &Json, release: Release) -> Result<Arg, String> {
-    let Some((parameter, index)) = operation.params.iter().find_map(|known| Some((known, known.index_of(name)?))) else {
+    let Some((parameter, index)) = operation.params.iter().find_map(|known| Some((known, known.index_of(name)?)))
+    else {
         return Err(unknown(operation, name));
     };
     if parameter.index.is_some() && index.is_none() {
-        return Err(format!("stands for a family; name one of its members, such as `{}`", parameter.name.replace("[n]", "0")));
+        return Err(format!(
+            "stands for a family; name one of its members, such as `{}`",
+            parameter.name.replace("[n]", "0")
+        ));
     }
     if parameter.role == Role::Digest {
         return Err("is PVE's lock, which the server supplies itself; leave it out".to_owned());
     }
     if !parameter.releases.contains(release) {
-        return Err(format!("does not exist on PVE {release}, which this cluster runs; it came with {}", parameter.releases.first));
+        return Err(format!(
+            "does not exist on PVE {release}, which this cluster runs; it came with {}",
+            parameter.releases.first
+        ));
     }
     let value = value(&parameter.kind, parameter, json)?;
     Ok(Arg { parameter, index, value })
@@ -106,7 +122,11 @@ fn unknown(operation: &Operation, name: &str) -> String {
         .filter(|known| known.contains(lower.as_str()) || lower.contains(known.trim_end_matches("[n]")))
         .take(3)
         .collect();
-    let hint = if near.is_empty() { "describe_operation lists them".to_owned() } else { format!("near to it: {}", near.join(", ")) };
+    let hint = if near.is_empty() {
+        "describe_operation lists them".to_owned()
+    } else {
+        format!("near to it: {}", near.join(", "))
+    };
     format!("is not an argument of this operation; {hint}")
 }
 
@@ -135,7 +155,8 @@ fn relations(operation: &Operation, list: &[Arg], problems: &mut Vec<(String, St
 /// A volume in the path belongs to the storage in the path, and a task to the node.
 fn storages(list: &[Arg], problems: &mut Vec<(String, String)>) {
     let in_path = |role: Role| list.iter().find(|arg| arg.parameter.place == Place::Path && arg.parameter.role == role);
-    if let (Some(storage), Some(Value::Volume(volume))) = (in_path(Role::Storage), in_path(Role::Volume).map(|arg| &arg.value))
+    if let (Some(storage), Some(Value::Volume(volume))) =
+        (in_path(Role::Storage), in_path(Role::Volume).map(|arg| &arg.value))
         && storage.value.wire() != volume.storage()
     {
         problems.push((storage.name(), format!("is not the storage of the volume, which is `{}`", volume.storage())));
@@ -150,7 +171,9 @@ fn storages(list: &[Arg], problems: &mut Vec<(String, String)>) {
 fn value(kind: &'static Kind, parameter: &'static Parameter, json: &Json) -> Result<Value, String> {
     if parameter.role == Role::Secret {
         return match json {
-            Json::String(text) if !text.is_empty() && !text.contains('\0') => Ok(Value::Secret(Secret::new(text.clone()))),
+            Json::String(text) if !text.is_empty() && !text.contains('\0') => {
+                Ok(Value::Secret(Secret::new(text.clone())))
+            }
             _ => Err("has to be a text that is not empty".to_owned()),
         };
     }
@@ -173,10 +196,15 @@ fn value(kind: &'static Kind, parameter: &'static Parameter, json: &Json) -> Res
 
 /// Elements of a `-list` string, as PVE splits it.
 pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|character: char| matches!(character, ',' | ';' | '\0') || character.is_whitespace()).filter(|element| !element.is_empty())
+    text.split(|character: char| matches!(character, ',' | ';' | '\0') || character.is_whitespace())
+        .filter(|element| !element.is_empty())
 }
 
-fn list_value(element: &'static Kind, parameter: &'static Parameter, items: impl IntoIterator<Item = Json>) -> Result<Value, String> {
+fn list_value(
+    element: &'static Kind,
+    parameter: &'static Parameter,
+    items: impl IntoIterator<Item = Json>,
+) -> Result<Value, String> {
     let mut values = Vec::new();
     for item in items {
         let text = scalar(element, &item)?;
@@ -200,7 +228,9 @@ fn bounded_list(values: Vec<Value>) -> Result<Vec<Value>, String> {
 fn scalar(kind: &Kind, json: &Json) -> Result<String, String> {
     match (kind, json) {
         (Kind::Boolean, Json::Bool(flag)) => Ok(u8::from(*flag).to_string()),
-        (_, Json::String(text)) if text.is_empty() => Err("is empty; leave it out, or name it in `delete` to unset it".to_owned()),
+        (_, Json::String(text)) if text.is_empty() => {
+            Err("is empty; leave it out, or name it in `delete` to unset it".to_owned())
+        }
         (_, Json::String(text)) => Ok(text.clone()),
         (_, Json::Number(number)) => Ok(number.to_string()),
         (kind, json) => Err(format!("has to be {}, not {}", expected(kind), name_of(json))),
@@ -229,7 +259,9 @@ pub fn expected(kind: &Kind) -> String {
         Kind::Text(Text { value, .. }) => format!("a text ({value})"),
         Kind::Choice(choices) => format!("one of {}", choices.join(", ")),
         Kind::List(element) | Kind::Array(element) => format!("a list, each element {}", expected(element)),
-        Kind::Property(shape) if shape.keys.is_empty() => "a text (a property string, `key=value,key=value`)".to_owned(),
+        Kind::Property(shape) if shape.keys.is_empty() => {
+            "a text (a property string, `key=value,key=value`)".to_owned()
+        }
         Kind::Property(shape) => {
             let keys: Vec<&str> = shape.keys.iter().filter(|key| key.alias.is_none()).map(|key| key.name).collect();
             format!("a property string or an object with keys {}", keys.join(", "))
@@ -265,7 +297,9 @@ fn from_text(kind: &'static Kind, parameter: &'static Parameter, text: &str) -> 
             let fits = plain && least.is_none_or(|least| number >= least) && most.is_none_or(|most| number <= most);
             fits.then(|| Value::Number(text.into())).ok_or_else(wrong)
         }
-        Kind::Choice(choices) => choices.iter().find(|choice| **choice == text).map(|choice| Value::Choice(choice)).ok_or_else(wrong),
+        Kind::Choice(choices) => {
+            choices.iter().find(|choice| **choice == text).map(|choice| Value::Choice(choice)).ok_or_else(wrong)
+        }
         Kind::Text(bounds) => self::text(bounds, parameter, text),
         Kind::Property(shape) => PropertyText::from_text(shape, text).map(Value::Property),
         Kind::List(_) | Kind::Array(_) => Err(wrong()),
@@ -321,7 +355,9 @@ pub(super) fn check_text(bounds: &Text, text: &str) -> Result<(), String> {
 /// Whether the text matches a pattern of the catalog. A pattern that does not compile matches nothing.
 fn matches(at: u16, text: &str) -> bool {
     static COMPILED: [OnceLock<Option<Regex>>; PATTERNS.len()] = [const { OnceLock::new() }; PATTERNS.len()];
-    let (Some(cell), Some(pattern)) = (COMPILED.get(usize::from(at)), PATTERNS.get(usize::from(at))) else { return false };
+    let (Some(cell), Some(pattern)) = (COMPILED.get(usize::from(at)), PATTERNS.get(usize::from(at))) else {
+        return false;
+    };
     cell.get_or_init(|| Regex::new(pattern).ok()).as_ref().is_some_and(|regex| regex.is_match(text))
 }
 

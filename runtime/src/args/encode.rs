@@ -55,8 +55,11 @@ pub fn encode(args: &Args) -> Result<Encoded, EncodeError> {
     }
     check_arrival(args, &path)?;
     let rest = |place: Place| {
-        let list: Vec<(String, String)> =
-            args.iter().filter(|arg| arg.parameter.place == place).flat_map(|arg| texts(&arg.value).map(move |text| (arg.name(), text))).collect();
+        let list: Vec<(String, String)> = args
+            .iter()
+            .filter(|arg| arg.parameter.place == place)
+            .flat_map(|arg| texts(&arg.value).map(move |text| (arg.name(), text)))
+            .collect();
         pairs(list.iter().map(|(name, text)| (name.as_str(), text.as_str())))
     };
     let (query, form) = (rest(Place::Query), rest(Place::Body));
@@ -80,7 +83,8 @@ fn check_arrival(args: &Args, path: &str) -> Result<(), EncodeError> {
     let operation = args.operation();
     match arrival(operation.verb, path) {
         Some(Arrival { operation: found, values }) if std::ptr::eq(found, operation) => {
-            let same = values.iter().all(|(name, value)| args.get(name).is_some_and(|wanted| wanted.wire() == value.as_str()));
+            let same =
+                values.iter().all(|(name, value)| args.get(name).is_some_and(|wanted| wanted.wire() == value.as_str()));
             if same { Ok(()) } else { Err(elsewhere(args, "the same operation with other values")) }
         }
         Some(Arrival { operation: found, .. }) => Err(elsewhere(args, found.name)),
@@ -89,6 +93,7 @@ fn check_arrival(args: &Args, path: &str) -> Result<(), EncodeError> {
 }
 
 fn elsewhere(args: &Args, arrives: &str) -> EncodeError {
-    let values: Vec<&str> = args.iter().filter(|arg| arg.parameter.place == Place::Path).map(|arg| arg.parameter.name).collect();
+    let values: Vec<&str> =
+        args.iter().filter(|arg| arg.parameter.place == Place::Path).map(|arg| arg.parameter.name).collect();
     EncodeError::Elsewhere { operation: args.operation().name, arrives: arrives.to_owned(), values: values.join(", ") }
 }

@@ -12,7 +12,7 @@ mod value;
 use pvegate_generated::model::{Operation, Parameter};
 
 pub use decode::{InvalidArguments, decode, decode_text, expected, split_list};
-pub use encode::{Encoded, EncodeError, encode};
+pub use encode::{EncodeError, Encoded, encode};
 pub use property::PropertyText;
 pub use route::{Arrival, arrival};
 pub use value::Value;

@@ -55,8 +55,14 @@ impl PropertyText {
                 Json::Bool(flag) => u8::from(*flag).to_string(),
                 Json::Number(number) => number.to_string(),
                 Json::String(text) => text.clone(),
-                Json::Array(items) => items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect::<Vec<_>>().join(";"),
-                Json::Null | Json::Object(_) => return Err(format!("key `{}` has to be a text, a number or true or false", shown(name, 80))),
+                Json::Array(items) => items
+                    .iter()
+                    .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
+                    .collect::<Vec<_>>()
+                    .join(";"),
+                Json::Null | Json::Object(_) => {
+                    return Err(format!("key `{}` has to be a text, a number or true or false", shown(name, 80)));
+                }
             };
             if value.contains(',') || value.is_empty() {
                 return Err(format!("key `{}` is empty or has a comma, which would end it", shown(name, 80)));
@@ -91,7 +97,12 @@ fn keys(shape: &PropertyString) -> String {
     shape.keys.iter().filter(|key| key.alias.is_none()).map(|key| key.name).collect::<Vec<_>>().join(", ")
 }
 
-fn push(shape: &'static PropertyString, parts: &mut Vec<(&'static str, Box<str>)>, name: &str, value: &str) -> Result<(), String> {
+fn push(
+    shape: &'static PropertyString,
+    parts: &mut Vec<(&'static str, Box<str>)>,
+    name: &str,
+    value: &str,
+) -> Result<(), String> {
     let Some(given) = find(shape, name) else { return Err(format!("has the unknown key `{}`", shown(name, 80))) };
     // `virtio=MAC` says that the model is virtio, and gives the MAC.
     if let Some(key) = given.key_alias {
@@ -111,7 +122,12 @@ fn put(parts: &mut Vec<(&'static str, Box<str>)>, key: &'static str, value: &str
 }
 
 fn check_required(shape: &PropertyString, parts: &[(&'static str, Box<str>)]) -> Result<(), String> {
-    let missing: Vec<&str> = shape.keys.iter().filter(|key| key.required && !parts.iter().any(|(known, _)| *known == key.name)).map(|key| key.name).collect();
+    let missing: Vec<&str> = shape
+        .keys
+        .iter()
+        .filter(|key| key.required && !parts.iter().any(|(known, _)| *known == key.name))
+        .map(|key| key.name)
+        .collect();
     if missing.is_empty() { Ok(()) } else { Err(format!("lacks {}", missing.join(", "))) }
 }
 

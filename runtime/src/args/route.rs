@@ -24,7 +24,9 @@ pub fn arrival(verb: Verb, path: &str) -> Option<Arrival> {
         .filter(|operation| operation.verb == verb)
         .filter_map(|operation| Some((operation, bind(operation, &steps)?)))
         // PVE looks for fixed text first, step by step.
-        .min_by_key(|(operation, _)| operation.segments.iter().map(|step| matches!(step, Segment::Param(_))).collect::<Vec<_>>())
+        .min_by_key(|(operation, _)| {
+            operation.segments.iter().map(|step| matches!(step, Segment::Param(_))).collect::<Vec<_>>()
+        })
         .map(|(operation, values)| Arrival { operation, values })
 }
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::property::PropertyText;
 use crate::values::{
-    Cidr, CidrOrAlias, ConfigId, Iface, Mac, NodeName, PathSegment, PoolId, Secret, Size, SnapshotName, StorageId, Tag, Upid, UserId, Vmid,
-    VolumeId,
+    Cidr, CidrOrAlias, ConfigId, Iface, Mac, NodeName, PathSegment, PoolId, Secret, Size, SnapshotName, StorageId, Tag,
+    Upid, UserId, Vmid, VolumeId,
 };
 
 /// A checked value.

@@ -4,14 +4,15 @@ use pvegate_generated::model::{Answer as Shape, Field, Offered, Operation, Param
 use pvegate_generated::terms::{Role, Tier};
 use serde_json::{Map, Value as Json, json};
 
-use super::{State, gateway, page, reading};
+use super::reading::{self, Addressed};
+use super::{State, gateway, page};
 use crate::args::expected;
 use crate::mcp::{Answer, Refusal};
 
 /// Describes an operation; `fields` narrows its parameters.
 pub fn answer(state: &State, name: &str, fields: &[String]) -> Result<Answer, Refusal> {
     let operation = gateway::operation(name)?;
-    let by_vmid = reading::guest_kind(operation).is_some();
+    let by_vmid = reading::addressed(operation) != Addressed::NoGuest;
     let parameters: Map<String, Json> = operation
         .params
         .iter()
@@ -78,7 +79,10 @@ fn describe(parameter: &Parameter) -> Json {
         put("required", parameter.required.then(|| Json::from(true)));
         put("default", parameter.default.map(Json::from));
         put("requires", parameter.requires.map(Json::from));
-        put("only_where", parameter.only_with.map(|(name, values)| Json::from(format!("{name} is {}", values.join(" or ")))));
+        put(
+            "only_where",
+            parameter.only_with.map(|(name, values)| Json::from(format!("{name} is {}", values.join(" or ")))),
+        );
         put("names", (parameter.role != Role::Plain).then(|| Json::from(parameter.role.as_str())));
         put("text", parameter.words.map(Json::from));
     }
@@ -86,7 +90,9 @@ fn describe(parameter: &Parameter) -> Json {
 }
 
 fn shape(answer: Shape) -> Json {
-    let fields = |fields: &[Field]| fields.iter().map(|field| (field.name.to_owned(), Json::from(field.kind))).collect::<Map<_, _>>();
+    let fields = |fields: &[Field]| {
+        fields.iter().map(|field| (field.name.to_owned(), Json::from(field.kind))).collect::<Map<_, _>>()
+    };
     match answer {
         Shape::Nothing => Json::from("nothing"),
         Shape::Task => Json::from("a task id (upid)"),

@@ -36,10 +36,17 @@ pub fn arguments<T: DeserializeOwned>(given: Map<String, Json>) -> Result<T, Ref
 }
 
 /// Runs a tool of the gateway; `None`: there is none of this name.
-pub async fn call(state: &State, principal: &Principal, name: &str, given: Map<String, Json>) -> Option<Result<Answer, Refusal>> {
+pub async fn call(
+    state: &State,
+    principal: &Principal,
+    name: &str,
+    given: Map<String, Json>,
+) -> Option<Result<Answer, Refusal>> {
     Some(match name {
         "search_operations" => arguments(given).and_then(|asked| search::answer(state, &asked)),
-        "describe_operation" => arguments(given).and_then(|asked: Describe| describe::answer(state, &asked.operation, &asked.fields)),
+        "describe_operation" => {
+            arguments(given).and_then(|asked: Describe| describe::answer(state, &asked.operation, &asked.fields))
+        }
         "read" => match arguments(given) {
             Ok(asked) => read(state, principal, asked).await,
             Err(refusal) => Err(refusal),
@@ -91,7 +98,11 @@ struct OneRead {
 
 async fn read(state: &State, principal: &Principal, asked: Reads) -> Result<Answer, Refusal> {
     if asked.reads.is_empty() || asked.reads.len() > MOST_READS {
-        return Err(Refusal::new("invalid_arguments", format!("`reads` has {} entries", asked.reads.len()), format!("Give 1 to {MOST_READS}.")));
+        return Err(Refusal::new(
+            "invalid_arguments",
+            format!("`reads` has {} entries", asked.reads.len()),
+            format!("Give 1 to {MOST_READS}."),
+        ));
     }
     let cluster = asked.cluster.as_deref();
     // Found once, so that an unknown cluster is one refusal and not twenty.
@@ -110,10 +121,20 @@ async fn read(state: &State, principal: &Principal, asked: Reads) -> Result<Answ
     Ok(Answer::from(&[("results".to_owned(), Json::Array(results))].into_iter().collect::<Map<_, _>>()))
 }
 
-async fn one_read(state: &State, principal: &Principal, cluster: Option<&str>, one: OneRead, budget: usize) -> Result<Map<String, Json>, Refusal> {
+async fn one_read(
+    state: &State,
+    principal: &Principal,
+    cluster: Option<&str>,
+    one: OneRead,
+    budget: usize,
+) -> Result<Map<String, Json>, Refusal> {
     let operation = operation(&one.operation)?;
     if one.arguments.contains_key("cluster") {
-        return Err(Refusal::new("invalid_arguments", "`cluster` stands beside `reads`, not inside `arguments`", "Move it."));
+        return Err(Refusal::new(
+            "invalid_arguments",
+            "`cluster` stands beside `reads`, not inside `arguments`",
+            "Move it.",
+        ));
     }
     let authorized = authorize::read(state, authorize::cluster(principal, state, cluster)?, operation)?;
     let Reading { data, total } = reading::run(state, &authorized, one.arguments, &[]).await?;
@@ -131,7 +152,12 @@ async fn one_read(state: &State, principal: &Principal, cluster: Option<&str>, o
 }
 
 /// Rows as far as they fit; what is missing is said.
-fn list_within(rows: Vec<Json>, fields: &[String], known: Option<u64>, budget: usize) -> Result<Map<String, Json>, Refusal> {
+fn list_within(
+    rows: Vec<Json>,
+    fields: &[String],
+    known: Option<u64>,
+    budget: usize,
+) -> Result<Map<String, Json>, Refusal> {
     let data = Json::Array(rows);
     let untrusted = shape::guest_written(&data);
     let Json::Array(mut rows) = data else { return Err(page::too_large()) };
@@ -174,7 +200,11 @@ fn list_within(rows: Vec<Json>, fields: &[String], known: Option<u64>, budget: u
 pub fn operation(name: &str) -> Result<&'static Operation, Refusal> {
     catalog::operation(name).ok_or_else(|| {
         let shown = crate::untrusted::shown(name, 120);
-        Refusal::new("no_such_operation", format!("there is no operation `{shown}`"), "search_operations finds names by words; they look like `GET /nodes/{node}/status`, braces included.")
+        Refusal::new(
+            "no_such_operation",
+            format!("there is no operation `{shown}`"),
+            "search_operations finds names by words; they look like `GET /nodes/{node}/status`, braces included.",
+        )
     })
 }
 
@@ -225,7 +255,13 @@ enum GuestType {
 
 impl Guests {
     /// All guests of one kind in one cluster: what the named list tools show.
-    pub fn of_kind(cluster: &str, kind: GuestKind, fields: Vec<String>, limit: Option<usize>, cursor: Option<String>) -> Self {
+    pub fn of_kind(
+        cluster: &str,
+        kind: GuestKind,
+        fields: Vec<String>,
+        limit: Option<usize>,
+        cursor: Option<String>,
+    ) -> Self {
         let kind = match kind {
             GuestKind::Qemu => GuestType::Qemu,
             GuestKind::Lxc => GuestType::Lxc,
@@ -245,7 +281,9 @@ impl Guests {
             && is(&self.node, guest.node.as_str())
             && self.pool.as_ref().is_none_or(|pool| guest.pool.as_deref() == Some(pool))
             && self.tag.as_ref().is_none_or(|tag| guest.has_tag(tag))
-            && self.kind.is_none_or(|kind| matches!((kind, guest.kind), (GuestType::Qemu, GuestKind::Qemu) | (GuestType::Lxc, GuestKind::Lxc)))
+            && self.kind.is_none_or(|kind| {
+                matches!((kind, guest.kind), (GuestType::Qemu, GuestKind::Qemu) | (GuestType::Lxc, GuestKind::Lxc))
+            })
             && self.text.as_ref().is_none_or(|text| has_text(guest, &text.to_lowercase()))
     }
 
@@ -258,7 +296,10 @@ impl Guests {
 
 fn has_text(guest: &GuestRow, text: &str) -> bool {
     let inside = |field: &str| field.to_lowercase().contains(text);
-    guest.vmid.to_string().contains(text) || inside(&guest.name) || guest.tags.iter().any(|tag| inside(tag)) || guest.pool.as_deref().is_some_and(inside)
+    guest.vmid.to_string().contains(text)
+        || inside(&guest.name)
+        || guest.tags.iter().any(|tag| inside(tag))
+        || guest.pool.as_deref().is_some_and(inside)
 }
 
 /// Guests of the granted clusters, from their snapshots.
@@ -267,7 +308,11 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
         Some(name) => vec![authorize::cluster(principal, state, Some(name))?.into_inner()],
         None => authorize::clusters(principal, state).cloned().collect(),
     };
-    let window = page::Window { limit: asked.limit.map(|limit| limit.clamp(1, 1000)), start: page::start_of(asked.cursor.as_deref(), asked.question())?, question: asked.question() };
+    let window = page::Window {
+        limit: asked.limit.map(|limit| limit.clamp(1, 1000)),
+        start: page::start_of(asked.cursor.as_deref(), asked.question())?,
+        question: asked.question(),
+    };
     let answers = futures(connections.iter().map(|connection| connection.snapshot().get())).await;
     let mut inventories: Vec<Arc<Inventory>> = Vec::new();
     let mut missing = Vec::new();
@@ -275,25 +320,42 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
         match answer {
             Ok(inventory) => {
                 if inventory.unreadable() > 0 {
-                    missing.push(format!("{} entries of cluster {} could not be read", inventory.unreadable(), connection.name()));
+                    missing.push(format!(
+                        "{} entries of cluster {} could not be read",
+                        inventory.unreadable(),
+                        connection.name()
+                    ));
                 }
                 inventories.push(inventory);
             }
             Err(error) if connections.len() == 1 => return Err(reading::refusal(state, &error)),
-            Err(error) => missing.push(format!("cluster {}: {}", connection.name(), reading::refusal(state, &error).message)),
+            Err(error) => {
+                missing.push(format!("cluster {}: {}", connection.name(), reading::refusal(state, &error).message))
+            }
         }
     }
-    let guests = || inventories.iter().flat_map(|inventory| inventory.guests()).filter(|guest| !asked.is_filtered() || asked.matches(guest));
+    let guests = || {
+        inventories
+            .iter()
+            .flat_map(|inventory| inventory.guests())
+            .filter(|guest| !asked.is_filtered() || asked.matches(guest))
+    };
     let mut rest = ",\"untrusted\":[\"name\",\"tags\"]".to_owned();
     if !missing.is_empty() {
-        rest.push_str(&format!(",\"partial\":true,\"missing\":{}", Json::from(missing)));
+        rest.push_str(",\"partial\":true,\"missing\":");
+        rest.push_str(&Json::from(missing).to_string());
     }
-    let total = if asked.is_filtered() { guests().count() } else { inventories.iter().map(|inventory| inventory.guests().len()).sum() };
+    let total = if asked.is_filtered() {
+        guests().count()
+    } else {
+        inventories.iter().map(|inventory| inventory.guests().len()).sum()
+    };
     if asked.fields.is_empty() {
         return page::of_texts(guests().map(|guest| &*guest.json), total, &window, &rest);
     }
     let most = window.limit.unwrap_or(page::BUDGET);
-    let texts: Vec<String> = guests().skip(window.start).take(most).map(|guest| projected(guest, &asked.fields)).collect();
+    let texts: Vec<String> =
+        guests().skip(window.start).take(most).map(|guest| projected(guest, &asked.fields)).collect();
     // The rows before the window were not even written.
     page::of_texts(std::iter::repeat_n("", window.start).chain(texts.iter().map(String::as_str)), total, &window, &rest)
 }
@@ -337,12 +399,17 @@ async fn get_guest(state: &State, principal: &Principal, asked: OneGuest) -> Res
     let mut missing = Vec::new();
     match config {
         Ok(config) => {
-            let protected = guest.protected || config.data.get("protection").is_some_and(|flag| *flag == Json::from(true) || *flag == Json::from(1));
+            let protected = guest.protected
+                || config
+                    .data
+                    .get("protection")
+                    .is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1));
             object.insert("protected".to_owned(), Json::from(protected));
             object.insert("config".to_owned(), config.data);
         }
         Err(refusal) => {
-            object.insert("protected".to_owned(), if guest.protected { Json::from(true) } else { Json::from("unknown") });
+            object
+                .insert("protected".to_owned(), if guest.protected { Json::from(true) } else { Json::from("unknown") });
             missing.push(format!("config: {}", refusal.message));
         }
     }

@@ -93,8 +93,13 @@ fn check_opt_in(clusters: &Clusters) -> Vec<String> {
         .filter_map(|name| match catalog::operation(name).map(|operation| operation.offered) {
             Some(Offered::OptIn(_)) => None,
             Some(Offered::Yes) => Some(format!("policy `opt_in`: {name} is offered already; remove it")),
-            Some(Offered::Never(reason)) => Some(format!("policy `opt_in`: {name} is never offered ({reason}); remove it")),
-            None => Some(format!("policy `opt_in`: there is no operation `{}`; write `GET /path` as describe_operation has it", crate::untrusted::shown(name, 120))),
+            Some(Offered::Never(reason)) => {
+                Some(format!("policy `opt_in`: {name} is never offered ({reason}); remove it"))
+            }
+            None => Some(format!(
+                "policy `opt_in`: there is no operation `{}`; write `GET /path` as describe_operation has it",
+                crate::untrusted::shown(name, 120)
+            )),
         })
         .collect()
 }

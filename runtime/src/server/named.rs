@@ -4,10 +4,10 @@ use pvegate_generated::catalog;
 use pvegate_generated::model::{Answer as Shape, Operation, Runs, Tool};
 use serde_json::{Map, Value as Json};
 
+use super::State;
 use super::gateway::{self, Guests};
 use super::page::{self, Window};
-use super::reading::{self, Reading};
-use super::State;
+use super::reading::{self, Addressed, Reading};
 use crate::authorize;
 use crate::mcp::{Answer, Refusal};
 use crate::snapshot::GuestKind;
@@ -22,7 +22,12 @@ struct Own {
 }
 
 /// Runs a named tool.
-pub async fn call(state: &State, principal: &Principal, tool: &'static Tool, mut given: Map<String, Json>) -> Result<Answer, Refusal> {
+pub async fn call(
+    state: &State,
+    principal: &Principal,
+    tool: &'static Tool,
+    mut given: Map<String, Json>,
+) -> Result<Answer, Refusal> {
     let question = page::question(&[tool.name, &Json::from(without_paging(&given)).to_string()]);
     let own = own(&mut given)?;
     let connection = authorize::cluster(principal, state, own.cluster.as_deref())?;
@@ -33,10 +38,17 @@ pub async fn call(state: &State, principal: &Principal, tool: &'static Tool, mut
         Runs::One(name) => gateway::operation(name)?,
         Runs::ByKind { qemu, lxc } => {
             let vmid = reading::vmid(given.get("vmid"))?;
-            let guest = connection.get().snapshot().resolve(vmid).await.map_err(|error| reading::refusal(state, &error))?;
+            let guest =
+                connection.get().snapshot().resolve(vmid).await.map_err(|error| reading::refusal(state, &error))?;
             gateway::operation(if guest.kind == GuestKind::Qemu { qemu } else { lxc })?
         }
-        Runs::Gateway => return Err(Refusal::new("internal", format!("`{}` is not implemented", tool.name), "Report this; it is a mistake of the server.")),
+        Runs::Gateway => {
+            return Err(Refusal::new(
+                "internal",
+                format!("`{}` is not implemented", tool.name),
+                "Report this; it is a mistake of the server.",
+            ));
+        }
     };
     check_names(tool, operation, &given)?;
     let window = Window { limit: own.limit, start: page::start_of(own.cursor.as_deref(), question)?, question };
@@ -44,18 +56,26 @@ pub async fn call(state: &State, principal: &Principal, tool: &'static Tool, mut
     let Reading { data, total } = reading::run(state, &authorized, given, tool.fixed).await?;
     match data {
         Json::Array(rows) => page::of_rows(rows, &own.fields, &window, total),
-        Json::Null if matches!(operation.answer, Shape::List(_)) => page::of_rows(Vec::new(), &own.fields, &window, total),
+        Json::Null if matches!(operation.answer, Shape::List(_)) => {
+            page::of_rows(Vec::new(), &own.fields, &window, total)
+        }
         other => page::of_object(other, &own.fields),
     }
 }
 
 /// A cursor is for the same question; where it stands and how many rows are wanted is not part of it.
 fn without_paging(given: &Map<String, Json>) -> Map<String, Json> {
-    given.iter().filter(|(name, _)| !["cursor", "limit", "fields"].contains(&name.as_str())).map(|(name, value)| (name.clone(), value.clone())).collect()
+    given
+        .iter()
+        .filter(|(name, _)| !["cursor", "limit", "fields"].contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 fn own(given: &mut Map<String, Json>) -> Result<Own, Refusal> {
-    let wrong = |name: &str, expected: &str| Refusal::new("invalid_arguments", format!("`{name}` has to be {expected}"), "tools/list has the schema.");
+    let wrong = |name: &str, expected: &str| {
+        Refusal::new("invalid_arguments", format!("`{name}` has to be {expected}"), "tools/list has the schema.")
+    };
     let text = |given: &mut Map<String, Json>, name: &str| match given.remove(name) {
         None => Ok(None),
         Some(Json::String(text)) => Ok(Some(text)),
@@ -63,23 +83,36 @@ fn own(given: &mut Map<String, Json>) -> Result<Own, Refusal> {
     };
     let fields = match given.remove("fields") {
         None => Vec::new(),
-        Some(Json::Array(items)) => items.into_iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(|| wrong("fields", "a list of texts"))).collect::<Result<_, _>>()?,
+        Some(Json::Array(items)) => items
+            .into_iter()
+            .map(|item| item.as_str().map(str::to_owned).ok_or_else(|| wrong("fields", "a list of texts")))
+            .collect::<Result<_, _>>()?,
         Some(_) => return Err(wrong("fields", "a list of texts")),
     };
     let limit = match given.remove("limit") {
         None => None,
-        Some(json) => Some(json.as_u64().and_then(|limit| usize::try_from(limit).ok()).filter(|limit| (1..=1000).contains(limit)).ok_or_else(|| wrong("limit", "a whole number from 1 to 1000"))?),
+        Some(json) => Some(
+            json.as_u64()
+                .and_then(|limit| usize::try_from(limit).ok())
+                .filter(|limit| (1..=1000).contains(limit))
+                .ok_or_else(|| wrong("limit", "a whole number from 1 to 1000"))?,
+        ),
     };
     Ok(Own { cluster: text(given, "cluster")?, cursor: text(given, "cursor")?, fields, limit })
 }
 
 /// A tool takes what its definition says, which is less than its operation takes.
 fn check_names(tool: &Tool, operation: &Operation, given: &Map<String, Json>) -> Result<(), Refusal> {
-    let by_vmid = reading::guest_kind(operation).is_some();
-    let unknown = given.keys().find(|name| !tool.args.contains(&name.as_str()) && !(by_vmid && name.as_str() == "vmid"));
+    let by_vmid = reading::addressed(operation) != Addressed::NoGuest;
+    let is_taken = |name: &str| tool.args.contains(&name) || by_vmid && name == "vmid";
+    let unknown = given.keys().find(|name| !is_taken(name));
     match unknown {
         None => Ok(()),
-        Some(name) if by_vmid && name == "node" => Err(Refusal::new("invalid_arguments", format!("{} names a guest by `cluster` and `vmid`: `node` is not taken", tool.name), "Leave it out; the server finds the node.")),
+        Some(name) if by_vmid && name == "node" => Err(Refusal::new(
+            "invalid_arguments",
+            format!("{} names a guest by `cluster` and `vmid`: `node` is not taken", tool.name),
+            "Leave it out; the server finds the node.",
+        )),
         Some(name) => Err(Refusal::new(
             "invalid_arguments",
             format!("{} does not take `{}`", tool.name, crate::untrusted::shown(name, 80)),
@@ -90,17 +123,37 @@ fn check_names(tool: &Tool, operation: &Operation, given: &Map<String, Json>) ->
 
 fn taken(tool: &Tool) -> String {
     let definition: Json = serde_json::from_str(tool.definition).unwrap_or_default();
-    let names = definition.pointer("/inputSchema/properties").and_then(Json::as_object).map(|properties| properties.keys().cloned().collect::<Vec<_>>());
+    let names = definition
+        .pointer("/inputSchema/properties")
+        .and_then(Json::as_object)
+        .map(|properties| properties.keys().cloned().collect::<Vec<_>>());
     names.unwrap_or_default().join(", ")
 }
 
-async fn guests(state: &State, principal: &Principal, tool: &'static Tool, cluster: &str, given: Map<String, Json>, own: Own) -> Result<Answer, Refusal> {
+async fn guests(
+    state: &State,
+    principal: &Principal,
+    tool: &'static Tool,
+    cluster: &str,
+    given: Map<String, Json>,
+    own: Own,
+) -> Result<Answer, Refusal> {
     if let Some(name) = given.keys().next() {
-        return Err(Refusal::new("invalid_arguments", format!("{} does not take `{}`", tool.name, crate::untrusted::shown(name, 80)), format!("It takes {}.", taken(tool))));
+        return Err(Refusal::new(
+            "invalid_arguments",
+            format!("{} does not take `{}`", tool.name, crate::untrusted::shown(name, 80)),
+            format!("It takes {}.", taken(tool)),
+        ));
     }
     let kind = tool.filter.iter().find(|(column, _)| *column == "type").map(|(_, kind)| *kind);
     let kind = [GuestKind::Qemu, GuestKind::Lxc].into_iter().find(|known| Some(known.as_str()) == kind);
-    let Some(kind) = kind else { return Err(Refusal::new("internal", format!("`{}` shows no kind of guest", tool.name), "Report this; it is a mistake of the server.")) };
+    let Some(kind) = kind else {
+        return Err(Refusal::new(
+            "internal",
+            format!("`{}` shows no kind of guest", tool.name),
+            "Report this; it is a mistake of the server.",
+        ));
+    };
     gateway::list_guests(state, principal, &Guests::of_kind(cluster, kind, own.fields, own.limit, own.cursor)).await
 }
 

@@ -26,27 +26,82 @@ pub struct Reading {
 pub type Fixed = &'static [(&'static str, &'static str)];
 
 /// Runs one authorized read.
-pub async fn run(state: &State, read: &Authorized<Read>, mut arguments: Map<String, Json>, fixed: Fixed) -> Result<Reading, Refusal> {
+pub async fn run(
+    state: &State,
+    read: &Authorized<Read>,
+    arguments: Map<String, Json>,
+    fixed: Fixed,
+) -> Result<Reading, Refusal> {
     let Read { connection, operation } = read.get();
-    if let Some(kind) = guest_kind(operation) {
-        let guest = guest(read, &arguments).await?;
-        if kind.is_some_and(|kind| kind != guest.kind) {
-            return Err(other_kind(operation, &guest));
+    let addressed = addressed(operation);
+    if addressed == Addressed::NoGuest {
+        return send(state, read, &arguments, fixed).await.map_err(|failure| failure.into_refusal(state));
+    }
+    let guest = guest(read, &arguments).await?;
+    if matches!(addressed, Addressed::Guest(kind) if kind != guest.kind) {
+        return Err(other_kind(operation, &guest));
+    }
+    match send(state, read, &on_node(&arguments, &guest), fixed).await {
+        Err(Failure::Pve(error)) if error.kind() == Kind::NotFound => {
+            // It may have moved since the list was read.
+            connection.snapshot().expire();
+            let found = self::guest(read, &arguments).await?;
+            if found.node == guest.node {
+                return Err(refusal(state, &error));
+            }
+            send(state, read, &on_node(&arguments, &found), fixed).await.map_err(|failure| failure.into_refusal(state))
         }
-        arguments.insert("node".to_owned(), Json::from(guest.node.as_str()));
+        other => other.map_err(|failure| failure.into_refusal(state)),
     }
-    let version = connection.version().await.map_err(|error| refusal(state, &error))?;
+}
+
+fn on_node(arguments: &Map<String, Json>, guest: &GuestRow) -> Map<String, Json> {
+    let mut arguments = arguments.clone();
+    arguments.insert("node".to_owned(), Json::from(guest.node.as_str()));
+    arguments
+}
+
+/// Why there is no reading: PVE, or what was asked of it.
+enum Failure {
+    Pve(PveError),
+    Refused(Refusal),
+}
+
+impl Failure {
+    fn into_refusal(self, state: &State) -> Refusal {
+        match self {
+            Self::Pve(error) => refusal(state, &error),
+            Self::Refused(refusal) => refusal,
+        }
+    }
+}
+
+async fn send(
+    state: &State,
+    read: &Authorized<Read>,
+    arguments: &Map<String, Json>,
+    fixed: Fixed,
+) -> Result<Reading, Failure> {
+    let Read { connection, operation } = read.get();
+    let version = connection.version().await.map_err(Failure::Pve)?;
     if !operation.releases.contains(version.release) {
-        return Err(Refusal::new(
+        return Err(Failure::Refused(Refusal::new(
             "not_offered",
-            format!("{} does not exist on PVE {}, which cluster {} runs; it came with {}", operation.name, version.text, connection.name(), operation.releases.first),
+            format!(
+                "{} does not exist on PVE {}, which cluster {} runs; it came with {}",
+                operation.name,
+                version.text,
+                connection.name(),
+                operation.releases.first
+            ),
             "search_operations finds what there is.",
-        ));
+        )));
     }
-    let mut args = decode(operation, &arguments, version.release).map_err(|error| invalid(state, &error))?;
-    decode_text(&mut args, fixed).map_err(|error| invalid(state, &error))?;
-    no_urls(&args)?;
-    let reply = connection.get(&args).await.map_err(|error| refusal(state, &error))?;
+    let refuse = |error: InvalidArguments| Failure::Refused(invalid(state, &error));
+    let mut args = decode(operation, arguments, version.release).map_err(refuse)?;
+    decode_text(&mut args, fixed).map_err(refuse)?;
+    no_urls(&args).map_err(Failure::Refused)?;
+    let reply = connection.get(&args).await.map_err(Failure::Pve)?;
     let mut data = reply.data;
     shape::only_leaves(operation, &mut data);
     state.redactor().value(&mut data);
@@ -54,15 +109,27 @@ pub async fn run(state: &State, read: &Authorized<Read>, mut arguments: Map<Stri
     Ok(Reading { data, total: reply.total })
 }
 
-/// Whether callers name a guest by vmid alone: `Some(kind)`, where the path says which kind, and the
-/// server finds the node.
-pub fn guest_kind(operation: &Operation) -> Option<Option<GuestKind>> {
-    let in_path = |roles: &[Role]| operation.params.iter().any(|parameter| parameter.place == Place::Path && roles.contains(&parameter.role));
+/// Which guests an operation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressed {
+    /// No guest: what the arguments name is found as it stands.
+    NoGuest,
+    /// A guest of this kind, named by vmid alone; the server finds its node.
+    Guest(GuestKind),
+    /// A guest of either kind, named the same way.
+    AnyGuest,
+}
+
+/// How callers address what an operation is about.
+pub fn addressed(operation: &Operation) -> Addressed {
+    let in_path = |roles: &[Role]| {
+        operation.params.iter().any(|parameter| parameter.place == Place::Path && roles.contains(&parameter.role))
+    };
     if !in_path(&[Role::GuestTarget, Role::GuestSource]) || !in_path(&[Role::Node]) {
-        return None;
+        return Addressed::NoGuest;
     }
     let says = |kind: &GuestKind| operation.segments.contains(&Segment::Literal(kind.as_str()));
-    Some([GuestKind::Qemu, GuestKind::Lxc].into_iter().find(says))
+    [GuestKind::Qemu, GuestKind::Lxc].into_iter().find(says).map_or(Addressed::AnyGuest, Addressed::Guest)
 }
 
 async fn guest(read: &Authorized<Read>, arguments: &Map<String, Json>) -> Result<GuestRow, Refusal> {
@@ -70,7 +137,10 @@ async fn guest(read: &Authorized<Read>, arguments: &Map<String, Json>) -> Result
     if arguments.contains_key("node") {
         return Err(Refusal::new(
             "invalid_arguments",
-            format!("{} names a guest, and guests are named by `cluster` and `vmid`: `node` is not taken", operation.name),
+            format!(
+                "{} names a guest, and guests are named by `cluster` and `vmid`: `node` is not taken",
+                operation.name
+            ),
             "Leave out `node`; the server finds it.",
         ));
     }
@@ -80,9 +150,14 @@ async fn guest(read: &Authorized<Read>, arguments: &Map<String, Json>) -> Result
 
 /// Reads a vmid as callers give it.
 pub fn vmid(json: Option<&Json>) -> Result<Vmid, Refusal> {
-    let wrong = |message: String| Refusal::new("invalid_arguments", message, "Give the guest's number, 100 to 999999999; list_guests shows them.");
+    let wrong = |message: String| {
+        Refusal::new("invalid_arguments", message, "Give the guest's number, 100 to 999999999; list_guests shows them.")
+    };
     match json {
-        Some(Json::Number(number)) => number.as_u64().and_then(|number| Vmid::from_number(number).ok()).ok_or_else(|| wrong(format!("`vmid` {number} is no guest's number"))),
+        Some(Json::Number(number)) => number
+            .as_u64()
+            .and_then(|number| Vmid::from_number(number).ok())
+            .ok_or_else(|| wrong(format!("`vmid` {number} is no guest's number"))),
         Some(Json::String(text)) => Vmid::parse(text).map_err(|error| wrong(format!("`vmid` {error}"))),
         Some(_) => Err(wrong("`vmid` has to be a number".to_owned())),
         None => Err(wrong("`vmid` is missing".to_owned())),
@@ -95,8 +170,16 @@ fn other_kind(operation: &Operation, guest: &GuestRow) -> Refusal {
         GuestKind::Lxc => ("a container", GuestKind::Qemu),
     };
     let twin = operation.name.replace(&format!("/{other}/"), &format!("/{}/", guest.kind));
-    let next = if catalog::operation(&twin).is_some() { format!("Use {twin}.") } else { format!("Choose a guest of type {other}; list_guests filters by `type`.") };
-    Refusal::new("wrong_kind", format!("guest {} is {is}, and {} is for guests of type {other}", guest.vmid, operation.name), next)
+    let next = if catalog::operation(&twin).is_some() {
+        format!("Use {twin}.")
+    } else {
+        format!("Choose a guest of type {other}; list_guests filters by `type`.")
+    };
+    Refusal::new(
+        "wrong_kind",
+        format!("guest {} is {is}, and {} is for guests of type {other}", guest.vmid, operation.name),
+        next,
+    )
 }
 
 /// A node contacts no address that a caller chose, as long as there is no policy about addresses.
@@ -104,7 +187,10 @@ fn no_urls(args: &Args) -> Result<(), Refusal> {
     match args.iter().find(|arg| arg.parameter.role == Role::Url) {
         Some(arg) => Err(Refusal::new(
             "not_offered",
-            format!("`{}` makes a node contact an address that the caller chooses, and this server has no policy about addresses yet", arg.name()),
+            format!(
+                "`{}` makes a node contact an address that the caller chooses, and this server has no policy about addresses yet",
+                arg.name()
+            ),
             "Ask a person to look there.",
         )),
         None => Ok(()),
@@ -112,7 +198,11 @@ fn no_urls(args: &Args) -> Result<(), Refusal> {
 }
 
 fn invalid(state: &State, error: &InvalidArguments) -> Refusal {
-    Refusal::new("invalid_arguments", state.redactor().text(&error.to_string()), format!("describe_operation {{\"operation\": \"{}\"}} shows its arguments.", error.operation))
+    Refusal::new(
+        "invalid_arguments",
+        state.redactor().text(&error.to_string()),
+        format!("describe_operation {{\"operation\": \"{}\"}} shows its arguments.", error.operation),
+    )
 }
 
 /// PVE's failure as callers read it.
@@ -128,7 +218,9 @@ fn refusal_of(error: &PveError) -> Refusal {
         Kind::Invalid => "describe_operation shows the arguments.",
         Kind::Forbidden => "An operator has to give the server's API token the privilege.",
         Kind::Unauthorized | Kind::Certificate => "Only an operator can put this right, in the cluster file.",
-        Kind::Unreachable | Kind::NodeDown | Kind::Timeout | Kind::Busy => "Try again later; list_clusters shows which clusters answer.",
+        Kind::Unreachable | Kind::NodeDown | Kind::Timeout | Kind::Busy => {
+            "Try again later; list_clusters shows which clusters answer."
+        }
         Kind::TooLarge => "Ask for less.",
         Kind::Agent => "The guest's agent has to be installed and running.",
         _ => "The message is PVE's; it says what is in the way.",

@@ -27,9 +27,27 @@ pub struct Search {
 
 /// Words that stand for others in this field.
 const SYNONYMS: &[(&str, &str)] = &[
-    ("vm", "qemu"), ("vms", "qemu"), ("virtual", "qemu"), ("container", "lxc"), ("containers", "lxc"), ("ct", "lxc"), ("backup", "vzdump"),
-    ("backups", "backup"), ("image", "iso"), ("disk", "disks"), ("memory", "status"), ("cpu", "status"), ("user", "users"), ("log", "tasks"),
-    ("ip", "interfaces"), ("permission", "acl"), ("permissions", "acl"), ("rule", "rules"), ("snapshots", "snapshot"), ("update", "apt"), ("updates", "apt"),
+    ("vm", "qemu"),
+    ("vms", "qemu"),
+    ("virtual", "qemu"),
+    ("container", "lxc"),
+    ("containers", "lxc"),
+    ("ct", "lxc"),
+    ("backup", "vzdump"),
+    ("backups", "backup"),
+    ("image", "iso"),
+    ("disk", "disks"),
+    ("memory", "status"),
+    ("cpu", "status"),
+    ("user", "users"),
+    ("log", "tasks"),
+    ("ip", "interfaces"),
+    ("permission", "acl"),
+    ("permissions", "acl"),
+    ("rule", "rules"),
+    ("snapshots", "snapshot"),
+    ("update", "apt"),
+    ("updates", "apt"),
 ];
 
 struct Entry {
@@ -53,20 +71,31 @@ fn entries() -> &'static [Entry] {
 }
 
 fn words(text: &str) -> Vec<String> {
-    text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    text.split(|character: char| !character.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
 }
 
 /// The best matches.
 pub fn answer(state: &State, asked: &Search) -> Result<Answer, Refusal> {
     let wanted = words(&asked.query);
     if wanted.is_empty() {
-        return Err(Refusal::new("invalid_arguments", "`query` has no word in it", "Give words such as `snapshot rollback`."));
+        return Err(Refusal::new(
+            "invalid_arguments",
+            "`query` has no word in it",
+            "Give words such as `snapshot rollback`.",
+        ));
     }
     let tier = known("tier", asked.tier.as_deref(), Tier::ALL.iter().map(|tier| tier.as_str()))?;
-    let area = known("area", asked.area.as_deref(), pvegate_generated::terms::Area::ALL.iter().map(|area| area.as_str()))?;
+    let area =
+        known("area", asked.area.as_deref(), pvegate_generated::terms::Area::ALL.iter().map(|area| area.as_str()))?;
     let matches: Vec<(usize, u32, &'static Operation)> = entries()
         .iter()
-        .filter(|entry| tier.is_none_or(|tier| entry.operation.tier.as_str() == tier) && area.is_none_or(|area| entry.operation.area.as_str() == area))
+        .filter(|entry| {
+            tier.is_none_or(|tier| entry.operation.tier.as_str() == tier)
+                && area.is_none_or(|area| entry.operation.area.as_str() == area)
+        })
         .map(|entry| (score(entry, &wanted), entry.operation))
         .map(|((words, sum), operation)| (words, sum, operation))
         .collect();
@@ -77,19 +106,31 @@ pub fn answer(state: &State, asked: &Search) -> Result<Answer, Refusal> {
         .filter(|(words, ..)| *words == most)
         .map(|(_, sum, operation)| (reachable(state, operation), sum, operation))
         .collect();
-    found.sort_by_key(|(reachable, sum, operation)| (!reachable, std::cmp::Reverse(*sum), operation.name.len(), operation.name));
+    found.sort_by_key(|(reachable, sum, operation)| {
+        (!reachable, std::cmp::Reverse(*sum), operation.name.len(), operation.name)
+    });
     let total = found.len();
-    let rows: Vec<Json> = found.into_iter().take(asked.limit.unwrap_or(USUAL).clamp(1, 50)).map(|(reachable, _, operation)| row(operation, reachable)).collect();
+    let rows: Vec<Json> = found
+        .into_iter()
+        .take(asked.limit.unwrap_or(USUAL).clamp(1, 50))
+        .map(|(reachable, _, operation)| row(operation, reachable))
+        .collect();
     let texts: Vec<String> = rows.iter().map(Json::to_string).collect();
     let rest = if total > texts.len() { ",\"more\":\"Other words or a higher limit show the rest.\"" } else { "" };
     page::of_texts(texts.iter().map(String::as_str), texts.len(), &Window::default(), rest)
 }
 
-fn known<'a>(name: &str, asked: Option<&'a str>, words: impl Iterator<Item = &'static str> + Clone) -> Result<Option<&'a str>, Refusal> {
+fn known<'a>(
+    name: &str,
+    asked: Option<&'a str>,
+    words: impl Iterator<Item = &'static str> + Clone,
+) -> Result<Option<&'a str>, Refusal> {
     match asked {
-        Some(word) if !words.clone().any(|known| known == word) => {
-            Err(Refusal::new("invalid_arguments", format!("`{name}` has to be one of {}", words.collect::<Vec<_>>().join(", ")), "Leave it out to search all."))
-        }
+        Some(word) if !words.clone().any(|known| known == word) => Err(Refusal::new(
+            "invalid_arguments",
+            format!("`{name}` has to be one of {}", words.collect::<Vec<_>>().join(", ")),
+            "Leave it out to search all.",
+        )),
         other => Ok(other),
     }
 }
@@ -120,7 +161,12 @@ fn score(entry: &Entry, wanted: &[String]) -> (usize, u32) {
     let mut sum = 0;
     for word in wanted {
         let synonym = SYNONYMS.iter().find(|(known, _)| known == word).map(|(_, other)| *other);
-        let best = [Some(word.as_str()), synonym].into_iter().flatten().map(|word| score_word(entry, word)).max().unwrap_or_default();
+        let best = [Some(word.as_str()), synonym]
+            .into_iter()
+            .flatten()
+            .map(|word| score_word(entry, word))
+            .max()
+            .unwrap_or_default();
         words += usize::from(best > 0);
         sum += best;
     }
@@ -131,7 +177,9 @@ fn score_word(entry: &Entry, word: &str) -> u32 {
     let within = |list: &[String], whole: u32, part: u32| {
         if list.iter().any(|known| known == word) {
             whole
-        } else if word.len() > 2 && list.iter().any(|known| known.starts_with(word) || known.len() > 3 && word.starts_with(known.as_str())) {
+        } else if word.len() > 2
+            && list.iter().any(|known| known.starts_with(word) || known.len() > 3 && word.starts_with(known.as_str()))
+        {
             part
         } else {
             0

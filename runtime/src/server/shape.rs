@@ -9,12 +9,26 @@ use serde_json::{Map, Value as Json};
 
 /// Columns that say what a row is, the first that a list has decides its order. PVE's own order is random.
 const ORDER: &[&str] = &[
-    "pos", "n", "vmid", "volid", "upid", "storage", "node", "sid", "rule", "id", "userid", "groupid", "roleid", "poolid", "realm", "tokenid",
-    "name", "cidr", "iface", "zone", "vnet", "subnet", "type", "Package", "title", "time",
+    "pos", "n", "vmid", "volid", "upid", "storage", "node", "sid", "rule", "id", "userid", "groupid", "roleid",
+    "poolid", "realm", "tokenid", "name", "cidr", "iface", "zone", "vnet", "subnet", "type", "Package", "title",
+    "time",
 ];
 
 /// Columns that people and programs inside guests write. What stands there is data, never an instruction.
-const GUEST_WRITTEN: &[&str] = &["name", "hostname", "description", "notes", "comment", "tags", "t", "msg", "result", "out-data", "err-data", "title"];
+const GUEST_WRITTEN: &[&str] = &[
+    "name",
+    "hostname",
+    "description",
+    "notes",
+    "comment",
+    "tags",
+    "t",
+    "msg",
+    "result",
+    "out-data",
+    "err-data",
+    "title",
+];
 
 /// Where the overlay says which keys may leave, drops all others.
 pub fn only_leaves(operation: &Operation, data: &mut Json) {
@@ -84,7 +98,9 @@ fn coerced(kind: &str, value: &Json) -> Option<Option<Json>> {
     match (kind, value) {
         ("string", Json::Number(number)) => Some(Some(Json::from(number.to_string()))),
         ("integer", Json::String(text)) => text.parse::<i64>().ok().map(|number| Some(Json::from(number))),
-        ("number", Json::String(text)) => text.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| Some(Json::from(number))),
+        ("number", Json::String(text)) => {
+            text.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| Some(Json::from(number)))
+        }
         ("boolean", Json::Number(number)) => Some(Some(Json::from(number.as_i64() != Some(0)))),
         ("boolean", Json::String(text)) => match text.as_str() {
             "1" | "on" | "yes" | "true" => Some(Some(Json::from(true))),
@@ -100,16 +116,26 @@ fn sort(rows: &mut [Json]) {
     let Some(Json::Object(first)) = rows.first() else { return };
     // Tasks are wanted newest first.
     if first.contains_key("starttime") && first.contains_key("upid") {
-        rows.sort_by(|one, other| compare(other.get("starttime"), one.get("starttime")).then_with(|| compare(one.get("upid"), other.get("upid"))));
+        rows.sort_by(|one, other| {
+            compare(other.get("starttime"), one.get("starttime"))
+                .then_with(|| compare(one.get("upid"), other.get("upid")))
+        });
         return;
     }
     let keys: Vec<&str> = ORDER.iter().copied().filter(|key| first.contains_key(*key)).take(3).collect();
-    rows.sort_by(|one, other| keys.iter().map(|key| compare(one.get(*key), other.get(*key))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal));
+    rows.sort_by(|one, other| {
+        keys.iter()
+            .map(|key| compare(one.get(*key), other.get(*key)))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    });
 }
 
 fn compare(one: Option<&Json>, other: Option<&Json>) -> Ordering {
     match (one, other) {
-        (Some(Json::Number(one)), Some(Json::Number(other))) => one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal),
+        (Some(Json::Number(one)), Some(Json::Number(other))) => {
+            one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal)
+        }
         (Some(Json::String(one)), Some(Json::String(other))) => one.cmp(other),
         (None, None) => Ordering::Equal,
         (None, Some(_)) => Ordering::Less,
@@ -128,7 +154,8 @@ pub fn project(fields: &[String], value: &mut Json) {
 /// Which of the columns that guests and people write are in the data.
 pub fn guest_written(data: &Json) -> Vec<&'static str> {
     let mut found = BTreeSet::new();
-    let mut look = |object: &Map<String, Json>| found.extend(GUEST_WRITTEN.iter().filter(|key| object.contains_key(**key)));
+    let mut look =
+        |object: &Map<String, Json>| found.extend(GUEST_WRITTEN.iter().filter(|key| object.contains_key(**key)));
     match data {
         Json::Object(object) => look(object),
         Json::Array(rows) => rows.iter().filter_map(Json::as_object).for_each(look),
@@ -148,7 +175,12 @@ mod tests {
 
     #[test]
     fn values_get_the_type_that_the_catalog_says() {
-        static FIELDS: [Field; 4] = [Field::new("a", "integer"), Field::new("b", "boolean"), Field::new("c", "string"), Field::new("d", "number")];
+        static FIELDS: [Field; 4] = [
+            Field::new("a", "integer"),
+            Field::new("b", "boolean"),
+            Field::new("c", "string"),
+            Field::new("d", "number"),
+        ];
         let mut object = json!({"a": "12", "b": 1, "c": 7, "d": "0.5", "e": [1]}).as_object().cloned().unwrap();
         coerce_object(&FIELDS, &mut object);
         assert_eq!(Json::from(object), json!({"a": 12, "b": true, "c": "7", "d": 0.5, "e": [1]}));

@@ -55,7 +55,9 @@ impl Tools {
         };
         let result = match tool.runs {
             Runs::Gateway => gateway::call(&self.state, &call.principal, tool.name, call.arguments).await,
-            Runs::One(_) | Runs::ByKind { .. } => Some(named::call(&self.state, &call.principal, tool, call.arguments).await),
+            Runs::One(_) | Runs::ByKind { .. } => {
+                Some(named::call(&self.state, &call.principal, tool, call.arguments).await)
+            }
         };
         match result {
             Some(Ok(answer)) => ToolResult::Ok(answer),
@@ -91,7 +93,10 @@ fn is_read(tool: &Tool) -> bool {
 }
 
 fn unknown(name: &str) -> String {
-    format!("there is no tool `{}` here that this token may use; tools/list shows what there is", crate::untrusted::shown(name, 80))
+    format!(
+        "there is no tool `{}` here that this token may use; tools/list shows what there is",
+        crate::untrusted::shown(name, 80)
+    )
 }
 
 impl Surface for Tools {
@@ -119,7 +124,12 @@ impl Surface for Tools {
     async fn call(&self, call: ToolCall<Principal>) -> ToolResult {
         let (started, principal, request_id) = (Instant::now(), Arc::clone(&call.principal), call.request_id.clone());
         let tool = crate::untrusted::shown(&call.name, 80);
-        let cluster = call.arguments.get("cluster").and_then(serde_json::Value::as_str).map(|name| crate::untrusted::shown(name, 80)).unwrap_or_default();
+        let cluster = call
+            .arguments
+            .get("cluster")
+            .and_then(serde_json::Value::as_str)
+            .map(|name| crate::untrusted::shown(name, 80))
+            .unwrap_or_default();
         let result = self.run(call).await;
         let outcome = match &result {
             ToolResult::Ok(_) => "ok",
