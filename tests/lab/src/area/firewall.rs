@@ -10,6 +10,11 @@ use crate::state::{Cluster, digest};
 
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     let (scope, rest) = scope(call)?;
+    if scope.starts_with("vnet/")
+        && let Err(refusal) = super::sdn::vnet(cluster, call)
+    {
+        return Some(Err(refusal));
+    }
     let none = Firewall::default();
     let firewall = cluster.firewalls.get(&scope).unwrap_or(&none);
     Some(match rest {

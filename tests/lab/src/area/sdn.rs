@@ -1,5 +1,7 @@
 //! SDN beyond plain entries: VNets and subnets are guarded by their zone, fabrics and route maps have two ids.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{Call, Outcome};
@@ -13,28 +15,34 @@ const FABRIC_NODES: &str = "/cluster/sdn/fabrics/node";
 const ROUTE_MAPS: &str = "/cluster/sdn/route-maps/entries";
 
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
+    if call.path().starts_with("/nodes/{node}/sdn/vnets/{vnet}") {
+        // What is below comes from the schema; only who may see it is decided here.
+        return vnet(cluster, call).err().map(Err);
+    }
     let data = match call.path() {
         VNETS => Value::Array(vnets(cluster, call)),
         "/cluster/sdn/vnets/{vnet}" => return Some(vnet(cluster, call).map(|row| Value::Object(row).into())),
         SUBNETS => return Some(vnet(cluster, call).map(|_| Value::Array(subnets(cluster, call.text("vnet"))).into())),
         "/cluster/sdn/vnets/{vnet}/subnets/{subnet}" => return Some(subnet(cluster, call)),
-        "/cluster/sdn/fabrics/all" => json!({"fabrics": fabrics(cluster, call), "nodes": fabric_nodes(cluster, None)}),
-        FABRIC_NODES => fabric_nodes(cluster, None),
-        "/cluster/sdn/fabrics/node/{fabric_id}" => fabric_nodes(cluster, Some(call.text("fabric_id"))),
+        "/cluster/sdn/fabrics/all" => {
+            json!({"fabrics": fabrics(cluster, call), "nodes": fabric_nodes(cluster, call, None)})
+        }
+        FABRIC_NODES => fabric_nodes(cluster, call, None),
+        "/cluster/sdn/fabrics/node/{fabric_id}" => fabric_nodes(cluster, call, Some(call.text("fabric_id"))),
         "/cluster/sdn/fabrics/node/{fabric_id}/{node_id}" => {
             let id = format!("{}_{}", call.text("fabric_id"), call.text("node_id"));
             return Some(single(cluster, FABRIC_NODES, &id));
         }
-        "/cluster/sdn/route-maps" => route_maps(cluster),
-        ROUTE_MAPS => route_map_entries(cluster, None),
-        "/cluster/sdn/route-maps/entries/{route-map-id}" => route_map_entries(cluster, Some(call.text("route-map-id"))),
+        "/cluster/sdn/route-maps" => route_maps(cluster, call),
+        ROUTE_MAPS => route_map_entries(cluster, call, None),
+        "/cluster/sdn/route-maps/entries/{route-map-id}" => {
+            route_map_entries(cluster, call, Some(call.text("route-map-id")))
+        }
         "/cluster/sdn/route-maps/entries/{route-map-id}/entry/{order}" => {
             let id = format!("{}/{}", call.text("route-map-id"), call.text("order"));
             return Some(single(cluster, ROUTE_MAPS, &id));
         }
-        "/cluster/sdn/ipams/{ipam}/status" => {
-            json!([{"zone": "zone1", "vnet": "vnet1", "subnet": "198.51.100.0/24", "ip": "198.51.100.10", "mac": "BC:24:11:00:64:00", "vmid": "100"}])
-        }
+        "/cluster/sdn/ipams/{ipam}/status" => Value::Array(addresses(cluster, call)),
         "/nodes/{node}/sdn/zones" => {
             let zones = cluster.sections.entries("/cluster/sdn/zones");
             Value::Array(
@@ -68,7 +76,8 @@ fn vnets(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
         .collect()
 }
 
-fn vnet(cluster: &Cluster, call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
+/// The VNet of a path, if the caller may see it in its zone.
+pub(super) fn vnet(cluster: &Cluster, call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
     let id = call.text("vnet");
     let entry =
         cluster.sections.get(VNETS, id).ok_or_else(|| Refusal::failed(format!("sdn vnet '{id}' does not exist")))?;
@@ -115,24 +124,55 @@ fn fabrics(cluster: &Cluster, call: &Call<'_>) -> Value {
     Value::Array(seen.map(|(id, entry)| Value::Object(row(id, "id", entry, &digest))).collect())
 }
 
-fn fabric_nodes(cluster: &Cluster, fabric: Option<&str>) -> Value {
+/// A node of a fabric is shown to those who see the fabric and the node.
+fn fabric_nodes(cluster: &Cluster, call: &Call<'_>, fabric: Option<&str>) -> Value {
     let entries = cluster.sections.entries(FABRIC_NODES).into_iter().flatten();
     let wanted = entries.filter(|(_, entry)| {
-        fabric.is_none_or(|fabric| entry.get("fabric_id").and_then(Value::as_str) == Some(fabric))
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (of, node) = (text("fabric_id"), text("node_id"));
+        fabric.is_none_or(|fabric| fabric == of)
+            && call.may(cluster, &format!("/sdn/fabrics/{of}"), SEE)
+            && call.may(cluster, &format!("/nodes/{node}"), &["Sys.Audit", "Sys.Modify"])
     });
     Value::Array(wanted.map(|(_, entry)| Value::Object(entry.clone())).collect())
 }
 
-fn route_maps(cluster: &Cluster) -> Value {
-    let entries = cluster.sections.entries(ROUTE_MAPS).into_iter().flatten();
-    let ids: std::collections::BTreeSet<&str> =
-        entries.filter_map(|(_, entry)| entry.get("route-map-id").and_then(Value::as_str)).collect();
-    Value::Array(ids.into_iter().map(|id| json!({"id": id})).collect())
+/// Addresses that guests hold in VNets the caller sees: every guest of pool `ci` has one in the first VNet.
+fn addresses(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
+    let Some((vnet, entry)) = cluster.sections.entries(VNETS).and_then(|entries| entries.first_key_value()) else {
+        return Vec::new();
+    };
+    if !call.may(cluster, &format!("/sdn/zones/{}/{vnet}", zone(entry)), SEE) {
+        return Vec::new();
+    }
+    let held = cluster.guests.values().filter(|guest| guest.pool.as_deref() == Some("ci"));
+    held.map(|guest| {
+        json!({
+            "zone": zone(entry),
+            "vnet": vnet,
+            "subnet": "198.51.100.0/24",
+            "ip": super::agent::address(guest),
+            "mac": super::agent::mac(guest),
+            "vmid": guest.vmid.to_string(),
+            "hostname": guest.name(),
+        })
+    })
+    .collect()
 }
 
-fn route_map_entries(cluster: &Cluster, id: Option<&str>) -> Value {
+fn route_maps(cluster: &Cluster, call: &Call<'_>) -> Value {
     let entries = cluster.sections.entries(ROUTE_MAPS).into_iter().flatten();
-    let wanted =
-        entries.filter(|(_, entry)| id.is_none_or(|id| entry.get("route-map-id").and_then(Value::as_str) == Some(id)));
+    let ids: BTreeSet<&str> =
+        entries.filter_map(|(_, entry)| entry.get("route-map-id").and_then(Value::as_str)).collect();
+    let seen = ids.into_iter().filter(|id| call.may(cluster, &format!("/sdn/route-maps/{id}"), SEE));
+    Value::Array(seen.map(|id| json!({"id": id})).collect())
+}
+
+fn route_map_entries(cluster: &Cluster, call: &Call<'_>, id: Option<&str>) -> Value {
+    let entries = cluster.sections.entries(ROUTE_MAPS).into_iter().flatten();
+    let wanted = entries.filter(|(_, entry)| {
+        let of = entry.get("route-map-id").and_then(Value::as_str).unwrap_or_default();
+        id.is_none_or(|id| id == of) && call.may(cluster, &format!("/sdn/route-maps/{of}"), SEE)
+    });
     Value::Array(wanted.map(|(_, entry)| Value::Object(entry.clone())).collect())
 }

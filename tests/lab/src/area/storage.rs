@@ -21,6 +21,13 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         "/nodes/{node}/storage/{storage}/prunebackups" => prune(cluster, call),
         "/nodes/{node}/storage/{storage}/rrddata" => figures_over_time(cluster, call),
         "/nodes/{node}/vzdump/extractconfig" => extract(cluster, call),
+        // What is inside an image or a backup comes from the schema; who may look is decided here.
+        "/nodes/{node}/storage/{storage}/import-metadata"
+        | "/nodes/{node}/storage/{storage}/file-restore/list"
+        | "/nodes/{node}/storage/{storage}/file-restore/download" => {
+            let volume = find(cluster, call.text("storage"), call.text("volume"));
+            return volume.and_then(|volume| may_look(cluster, call, &volume).err()).map(Err);
+        }
         _ => return None,
     })
 }
@@ -190,11 +197,31 @@ fn find(cluster: &Cluster, storage: &str, volume: &str) -> Option<Volume> {
     volumes(cluster, storage).into_iter().find(|volume| volume.id() == wanted)
 }
 
+/// Images and templates take seeing the storage; what belongs to a guest takes rights on the guest, unless the storage
+/// is the caller's to administer.
+fn may_look(cluster: &Cluster, call: &Call<'_>, volume: &Volume) -> Result<(), Refusal> {
+    let path = format!("/storage/{}", volume.storage);
+    let refuse = |path: &str, wanted: &[&str]| Err(Refusal::forbidden(&format!("{path}, {}", wanted.join("|"))));
+    if call.may(cluster, &path, &["Datastore.Allocate"]) {
+        return Ok(());
+    }
+    let Some(vmid) = volume.vmid else {
+        return if call.may(cluster, &path, SEE) { Ok(()) } else { refuse(&path, SEE) };
+    };
+    let guest = format!("/vms/{vmid}");
+    let wanted = if volume.content == "backup" { "VM.Backup" } else { "VM.Config.Disk" };
+    if !call.may(cluster, &path, &["Datastore.AllocateSpace"]) {
+        return refuse(&path, &["Datastore.AllocateSpace"]);
+    }
+    if call.may(cluster, &guest, &[wanted]) { Ok(()) } else { refuse(&guest, &[wanted]) }
+}
+
 fn volume(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     usable(cluster, call)?;
     let name = call.text("volume");
     let volume = find(cluster, call.text("storage"), name)
         .ok_or_else(|| Refusal::failed(format!("volume_size_info on '{name}' failed - no format")))?;
+    may_look(cluster, call, &volume)?;
     let mut data = object(json!({
         "path": format!("/mnt/{}/{}", volume.storage, volume.name),
         "format": volume.format,

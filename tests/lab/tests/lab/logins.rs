@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lab::{Certificate, Lab, Options};
 
-use crate::client::{Bench, client, quick, take_apart};
+use crate::client::{Bench, client, quick, take_apart, url};
 
 #[tokio::test]
 async fn a_refused_login_has_a_reason_phrase_and_nothing_else() {
@@ -58,6 +58,16 @@ async fn a_missing_privilege_is_named() {
         (&blind, "/nodes/pve1/qemu/999/config", "Permission check failed (/vms/999, VM.Audit)"),
         (&audit, "/nodes/pve1/syslog", "Permission check failed (/nodes/pve1, Sys.Syslog)"),
         (&audit, "/nodes/bad_name!/status", "Permission check failed (, Sys.Audit)"),
+        (
+            &blind,
+            "/nodes/pve1/storage/local/content/local:iso/virtio-win-0.1.285.iso",
+            "Permission check failed (/storage/local, Datastore.Audit|Datastore.AllocateSpace)",
+        ),
+        (
+            &blind,
+            "/cluster/sdn/vnets/vnet1/firewall/rules",
+            "Permission check failed (/sdn/zones/zone1/vnet1, SDN.Audit|SDN.Allocate)",
+        ),
         (&audit, "/cluster/backup-info", "Permission check failed (user != root@pam)"),
         (
             &audit,
@@ -77,4 +87,17 @@ async fn a_certificate_for_another_host_is_refused_by_a_client_that_looks() {
     let lab = Lab::start(Options { certificate: Certificate::WrongName, ..quick() }).await.unwrap();
     let sent = client(&lab).get(format!("{}/api2/json/version", lab.url())).send().await;
     assert!(sent.is_err());
+}
+
+/// Reads that PVE answers alike for everyone, or with the little that everyone may know.
+#[tokio::test]
+async fn a_token_without_rights_learns_nothing_about_guests() {
+    let bench = Bench::quick().await;
+    let blind = bench.lab.blind_token();
+    for sample in bench.lab.sample_reads() {
+        let seen = bench.send_as(&blind, "GET", &url(&sample), None).await;
+        for known in ["DB.Primary", "before-upgrade", "vm-100-disk", "lab-secret", "BC:24:11:00:64"] {
+            assert!(!seen.text.contains(known), "{}: {}", sample.operation, seen.text);
+        }
+    }
 }
