@@ -1,5 +1,11 @@
 //! The generator over the real `schema/` and over small made-up ones: what it writes, and what it refuses.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test that panics has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
 
 #[path = "generate/schema.rs"]
 mod schema;

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 /// Strict and reserved keywords that `r#` makes usable.
 const KEYWORDS: &[&str] = &[
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match",
-    "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum",
+    "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move",
+    "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
 /// `post nodes qemu` becomes `PostNodesQemu`; also for choices.
@@ -13,12 +15,17 @@ pub fn type_name(text: &str) -> String {
     let mut name = String::new();
     for word in text.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
         // `1.2` is not `12`.
-        if name.ends_with(|last: char| last.is_ascii_digit()) && word.starts_with(|first: char| first.is_ascii_digit()) {
+        if name.ends_with(|last: char| last.is_ascii_digit()) && word.starts_with(|first: char| first.is_ascii_digit())
+        {
             name.push('_');
         }
         let shouted = word.len() > 1 && word.chars().all(|character| !character.is_ascii_lowercase());
         let word = if shouted { word.to_ascii_lowercase() } else { word.to_owned() };
-        name.extend(word.chars().enumerate().map(|(at, character)| if at == 0 { character.to_ascii_uppercase() } else { character }));
+        name.extend(
+            word.chars()
+                .enumerate()
+                .map(|(at, character)| if at == 0 { character.to_ascii_uppercase() } else { character }),
+        );
     }
     name
 }

@@ -13,7 +13,21 @@ use crate::terms::{Role, Value};
 const VIEW: &str = include_str!("../../templates/request.rs");
 
 /// Names that generated types cannot have in their files.
-const TAKEN: &[&str] = &["BTreeMap", "Box", "Default", "Deserialize", "None", "Option", "Property", "Secret", "Self", "Serialize", "Some", "String", "Vec"];
+const TAKEN: &[&str] = &[
+    "BTreeMap",
+    "Box",
+    "Default",
+    "Deserialize",
+    "None",
+    "Option",
+    "Property",
+    "Secret",
+    "Self",
+    "Serialize",
+    "Some",
+    "String",
+    "Vec",
+];
 
 /// Writes them.
 pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
@@ -24,12 +38,27 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
     }
     let mut shapes = BTreeSet::new();
     for (name, operations) in &groups {
-        let views: Vec<View> = operations.iter().filter_map(|operation| Some(View::of_operation(model, operation, names.get(operation.name.as_str())?))).collect();
-        shapes.extend(views.iter().flat_map(|view| &view.fields).filter(|member| !member.secret).filter_map(|member| shapes_of(model, member.kind)));
-        files.insert(format!("generated/src/requests/{name}.rs"), file(model, &format!("Requests of `{name}`."), &views));
+        let views: Vec<View> = operations
+            .iter()
+            .filter_map(|operation| Some(View::of_operation(model, operation, names.get(operation.name.as_str())?)))
+            .collect();
+        shapes.extend(
+            views
+                .iter()
+                .flat_map(|view| &view.fields)
+                .filter(|member| !member.secret)
+                .filter_map(|member| shapes_of(model, member.kind)),
+        );
+        files.insert(
+            format!("generated/src/requests/{name}.rs"),
+            file(model, &format!("Requests of `{name}`."), &views),
+        );
     }
     files.insert("generated/src/requests/property_strings.rs".to_owned(), shapes_file(model, shapes));
-    files.insert("generated/src/requests/view.rs".to_owned(), format!("// Written by `cargo codegen` from codegen/templates/request.rs; edit it there.\n{VIEW}"));
+    files.insert(
+        "generated/src/requests/view.rs".to_owned(),
+        format!("// Written by `cargo codegen` from codegen/templates/request.rs; edit it there.\n{VIEW}"),
+    );
     files.insert("generated/src/requests/mod.rs".to_owned(), index_file(model, groups.keys()));
 }
 
@@ -50,7 +79,8 @@ fn struct_names(model: &Model) -> BTreeMap<&str, String> {
     for operation in model.operations.iter().filter(|operation| operation.mutates()) {
         let steps: Vec<&str> = operation.path.split('/').filter(|step| !step.is_empty()).collect();
         let kept = |(at, step): (usize, &&str)| !step.starts_with('{') || at + 1 == steps.len();
-        let short: Vec<&str> = steps.iter().enumerate().filter(|(at, step)| kept((*at, step))).map(|(_, step)| *step).collect();
+        let short: Vec<&str> =
+            steps.iter().enumerate().filter(|(at, step)| kept((*at, step))).map(|(_, step)| *step).collect();
         let of = |steps: &[&str]| type_name(&format!("{} {}", operation.verb.to_lowercase(), steps.join(" ")));
         let name = if taken.contains(&of(&short)) { unique(of(&steps), &taken) } else { of(&short) };
         taken.insert(name.clone());
@@ -102,7 +132,14 @@ impl<'a> View<'a> {
             if key.is_default {
                 facts.push_str(" May stand without its key.");
             }
-            Some(Member { name, kind, required: key.required, indexed: false, secret: key.role == Role::Secret, docs: vec![facts] })
+            Some(Member {
+                name,
+                kind,
+                required: key.required,
+                indexed: false,
+                secret: key.role == Role::Secret,
+                docs: vec![facts],
+            })
         };
         let used = shape.used_by.first().map(String::as_str).unwrap_or_default();
         Self {
@@ -152,7 +189,9 @@ impl<'a> View<'a> {
         let docs = self.docs.iter().fold(String::new(), |docs, line| docs + "/// " + line + "\n");
         let name = &self.name;
         let default = if arguments.is_empty() { "Default, " } else { "" };
-        let mut text = format!("{docs}#[derive(Clone, Debug, {default}PartialEq, Serialize, Deserialize)]\n#[serde(deny_unknown_fields)]\npub struct {name} {{\n{fields}}}\n\n");
+        let mut text = format!(
+            "{docs}#[derive(Clone, Debug, {default}PartialEq, Serialize, Deserialize)]\n#[serde(deny_unknown_fields)]\npub struct {name} {{\n{fields}}}\n\n"
+        );
         if !arguments.is_empty() {
             let _ = write!(
                 text,
@@ -180,7 +219,9 @@ fn file(model: &Model, about: &str, views: &[View]) -> String {
         text.push_str("use std::collections::BTreeMap;\n\n");
     }
     text.push_str("use serde::{Deserialize, Serialize};\n\n");
-    let uses = |name: &str| body.split(|character: char| !character.is_alphanumeric() && character != '_').any(|word| word == name);
+    let uses = |name: &str| {
+        body.split(|character: char| !character.is_alphanumeric() && character != '_').any(|word| word == name)
+    };
     for name in ["Property", "Secret", "property_strings"] {
         if uses(name) {
             let _ = writeln!(text, "use super::{name};");
@@ -192,22 +233,27 @@ fn file(model: &Model, about: &str, views: &[View]) -> String {
 
 fn shapes_file<'a>(model: &'a Model, mut shapes: BTreeSet<&'a str>) -> String {
     loop {
-        let keys = shapes.iter().filter_map(|name| model.property_strings.get(*name)).flat_map(|shape| shape.keys.values());
-        let inside: Vec<&str> = keys.filter_map(|key| key.kind.as_ref()).filter_map(|kind| shapes_of(model, kind)).collect();
+        let keys =
+            shapes.iter().filter_map(|name| model.property_strings.get(*name)).flat_map(|shape| shape.keys.values());
+        let inside: Vec<&str> =
+            keys.filter_map(|key| key.kind.as_ref()).filter_map(|kind| shapes_of(model, kind)).collect();
         let before = shapes.len();
         shapes.extend(inside);
         if shapes.len() == before {
             break;
         }
     }
-    let views: Vec<View> = shapes.iter().filter_map(|name| Some(View::of_shape(name, model.property_strings.get(*name)?))).collect();
+    let views: Vec<View> =
+        shapes.iter().filter_map(|name| Some(View::of_shape(name, model.property_strings.get(*name)?))).collect();
     file(model, "Property strings by their keys; other spellings of a key are left out.", &views)
 }
 
 /// The shape of a property string whose keys are known.
 fn shapes_of<'a>(model: &Model, kind: &'a Kind) -> Option<&'a str> {
     match kind {
-        Kind::Property(name) => model.property_strings.get(name).filter(|shape| !shape.keys.is_empty()).map(|_| name.as_str()),
+        Kind::Property(name) => {
+            model.property_strings.get(name).filter(|shape| !shape.keys.is_empty()).map(|_| name.as_str())
+        }
         Kind::List(element) | Kind::Array(element) => shapes_of(model, element),
         _ => None,
     }
@@ -224,7 +270,8 @@ fn choice_names<'a>(views: &'a [View]) -> BTreeMap<&'a [String], String> {
             }
         }
     }
-    let mut taken: BTreeSet<String> = TAKEN.iter().map(|name| (*name).to_owned()).chain(views.iter().map(|view| view.name.clone())).collect();
+    let mut taken: BTreeSet<String> =
+        TAKEN.iter().map(|name| (*name).to_owned()).chain(views.iter().map(|view| view.name.clone())).collect();
     let alone = |name: &str| users.values().filter(|(other, _)| other == name).count() == 1;
     let mut names = BTreeMap::new();
     for (choices, (short, long)) in &users {
@@ -277,7 +324,8 @@ impl Types<'_> {
             Kind::Choice(of) => self.choices.get(of.as_slice()).map_or("String", String::as_str).to_owned(),
             Kind::List(element) | Kind::Array(element) => format!("Vec<{}>", self.of(element)),
             // One whose grammar nobody gives is passed on as it is.
-            Kind::Property(_) => shapes_of(self.model, kind).map_or_else(|| "String".to_owned(), |name| format!("Property<property_strings::{name}>")),
+            Kind::Property(_) => shapes_of(self.model, kind)
+                .map_or_else(|| "String".to_owned(), |name| format!("Property<property_strings::{name}>")),
             Kind::Text { .. } => "String".to_owned(),
         }
     }
@@ -303,7 +351,11 @@ fn about(model: &Model, parameter: &Parameter) -> Vec<String> {
         let _ = write!(text, " Goes with `{other}`.");
     }
     if let Some((other, values)) = &parameter.only_with {
-        let _ = write!(text, " Only where `{other}` is {}.", values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(" or "));
+        let _ = write!(
+            text,
+            " Only where `{other}` is {}.",
+            values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(" or ")
+        );
     }
     if let Some(first) = model.releases.get(parameter.since).filter(|_| parameter.since > 0) {
         let _ = write!(text, " Since {first} ([`crate::terms::Release::{}`]).", release(first));
@@ -327,8 +379,12 @@ fn facts(kind: &Kind) -> String {
         Kind::Boolean => "A switch.".to_owned(),
         Kind::Integer(least, most) => format!("A whole number{}.", range(*least, *most, "")),
         Kind::Number(least, most) => format!("A number{}.", range(*least, *most, "")),
-        Kind::Text { value: Value::Plain, min_length, max_length, .. } => format!("Text{}.", range(*min_length, *max_length, " characters")),
-        Kind::Text { value, min_length, max_length, .. } => format!("Text of the form {}{}.", value.word(), range(*min_length, *max_length, " characters")),
+        Kind::Text { value: Value::Plain, min_length, max_length, .. } => {
+            format!("Text{}.", range(*min_length, *max_length, " characters"))
+        }
+        Kind::Text { value, min_length, max_length, .. } => {
+            format!("Text of the form {}{}.", value.word(), range(*min_length, *max_length, " characters"))
+        }
         Kind::Choice(_) => "A choice.".to_owned(),
         Kind::List(element) | Kind::Array(element) => format!("Several; each: {}", lowered(&facts(element))),
         Kind::Property(_) => "A property string.".to_owned(),

@@ -4,8 +4,8 @@
 //! entry only adds to what is generated, the output has to differ.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use toml::{Table, Value};
 
@@ -44,7 +44,9 @@ impl Removal {
         match real.with_table(file, &self.table(tables)) {
             Err(problems) if named.split('|').any(|name| problems.to_string().contains(name)) => None,
             Err(problems) => Some(format!("{file} {path:?}: the refusal does not name `{named}`: {problems}")),
-            Ok(model) => real.differing(&model).is_empty().then(|| format!("{file} {path:?} ({named}): removed unnoticed")),
+            Ok(model) => {
+                real.differing(&model).is_empty().then(|| format!("{file} {path:?} ({named}): removed unnoticed"))
+            }
         }
     }
 }
@@ -81,7 +83,13 @@ fn key(key: &str) -> Step {
 
 fn assert_noticed(removals: &[Removal]) {
     let real = real();
-    let tables: BTreeMap<&str, Table> = removals.iter().map(|removal| removal.file.as_str()).collect::<BTreeSet<_>>().into_iter().map(|file| (file, real.table(file))).collect();
+    let tables: BTreeMap<&str, Table> = removals
+        .iter()
+        .map(|removal| removal.file.as_str())
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|file| (file, real.table(file)))
+        .collect();
     let next = AtomicUsize::new(0);
     let complaints = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -98,16 +106,35 @@ fn assert_noticed(removals: &[Removal]) {
 }
 
 fn items<'a>(table: &'a Table, key: &str) -> Vec<&'a Table> {
-    table.get(key).and_then(Value::as_array).map(|items| items.iter().filter_map(Value::as_table).collect()).unwrap_or_default()
+    table
+        .get(key)
+        .and_then(Value::as_array)
+        .map(|items| items.iter().filter_map(Value::as_table).collect())
+        .unwrap_or_default()
 }
 
 /// Each element of a list of strings in an entry.
-fn parts(file: &str, list: &str, at: usize, entry: &Table, keys: &[&str], named: impl Fn(&str) -> String) -> Vec<Removal> {
+fn parts(
+    file: &str,
+    list: &str,
+    at: usize,
+    entry: &Table,
+    keys: &[&str],
+    named: impl Fn(&str) -> String,
+) -> Vec<Removal> {
     let of = |part: &&str| -> Vec<Removal> {
-        let texts: Vec<&str> = entry.get(*part).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let texts: Vec<&str> =
+            entry.get(*part).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         // Without its only name a rule is no rule.
         let alone = texts.len() == 1 && ["names", "formats"].contains(part);
-        texts.into_iter().enumerate().filter(|_| !alone).map(|(number, text)| Removal::of(file, &[key(list), Step::At(at), key(part), Step::At(number)], &named(text))).collect()
+        texts
+            .into_iter()
+            .enumerate()
+            .filter(|_| !alone)
+            .map(|(number, text)| {
+                Removal::of(file, &[key(list), Step::At(at), key(part), Step::At(number)], &named(text))
+            })
+            .collect()
     };
     keys.iter().flat_map(of).collect()
 }
@@ -138,7 +165,9 @@ fn roles() {
             removals.push(Removal::of("roles.toml", &[key(list), Step::At(at)], "no rule gives it a role"));
             removals.extend(parts("roles.toml", list, at, rule, &["names", "except_names"], str::to_owned));
             // What these select is named by operation and parameter, or the rule that is left over by its place.
-            removals.extend(parts("roles.toml", list, at, rule, &["formats", "places", "only", "except"], |_| "role".to_owned()));
+            removals.extend(parts("roles.toml", list, at, rule, &["formats", "places", "only", "except"], |_| {
+                "role".to_owned()
+            }));
         }
     }
     assert_noticed(&removals);
@@ -147,13 +176,25 @@ fn roles() {
 #[test]
 fn words() {
     let table = real().table("params.toml");
-    let mut removals: Vec<Removal> = table["wire"].as_table().unwrap().keys().map(|name| Removal::of("params.toml", &[key("wire"), key(name)], name)).collect();
+    let mut removals: Vec<Removal> = table["wire"]
+        .as_table()
+        .unwrap()
+        .keys()
+        .map(|name| Removal::of("params.toml", &[key("wire"), key(name)], name))
+        .collect();
     for (at, entry) in items(&table, "words").into_iter().enumerate() {
         let name = entry["name"].as_str().unwrap();
         removals.push(Removal::of("params.toml", &[key("words"), Step::At(at)], name));
         // Without any `only`, words cover operations that need none so far: a text for the next tool, and nothing that is decided.
         let several = entry.get("only").and_then(Value::as_array).is_some_and(|only| only.len() > 1);
-        removals.extend(parts("params.toml", "words", at, entry, if several { &["only", "except"] } else { &["except"] }, |_| name.to_owned()));
+        removals.extend(parts(
+            "params.toml",
+            "words",
+            at,
+            entry,
+            if several { &["only", "except"] } else { &["except"] },
+            |_| name.to_owned(),
+        ));
     }
     assert_noticed(&removals);
 }
@@ -161,14 +202,28 @@ fn words() {
 #[test]
 fn privileges() {
     let table = real().table("privileges.toml");
-    let of = |section: &str| -> Vec<Removal> { table[section].as_table().unwrap().keys().map(|name| Removal::of("privileges.toml", &[key(section), key(name)], name)).collect() };
+    let of = |section: &str| -> Vec<Removal> {
+        table[section]
+            .as_table()
+            .unwrap()
+            .keys()
+            .map(|name| Removal::of("privileges.toml", &[key(section), key(name)], name))
+            .collect()
+    };
     assert_noticed(&["operations", "qemu", "lxc"].into_iter().flat_map(of).collect::<Vec<_>>());
 }
 
 #[test]
 fn operations_that_the_server_needs() {
     let table = real().table("internal.toml");
-    assert_noticed(&table["operations"].as_table().unwrap().keys().map(|name| Removal::of("internal.toml", &[key("operations"), key(name)], name)).collect::<Vec<_>>());
+    assert_noticed(
+        &table["operations"]
+            .as_table()
+            .unwrap()
+            .keys()
+            .map(|name| Removal::of("internal.toml", &[key("operations"), key(name)], name))
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
@@ -187,16 +242,35 @@ fn ranges() {
 #[test]
 fn tools() {
     let mut removals = Vec::new();
-    for file in real().inputs.files.keys().filter_map(|path| path.strip_prefix("overlay/")).filter(|file| file.starts_with("tools/")) {
+    for file in real()
+        .inputs
+        .files
+        .keys()
+        .filter_map(|path| path.strip_prefix("overlay/"))
+        .filter(|file| file.starts_with("tools/"))
+    {
         for (at, tool) in items(&real().table(file), "tools").into_iter().enumerate() {
             // What is left without use is named: its words.
             removals.push(Removal::of(file, &[key("tools"), Step::At(at)], "params.toml"));
-            removals.extend(parts(file, "tools", at, tool, &["args"], |_| format!("params.toml|{}", tool["name"].as_str().unwrap())));
-            for name in tool.keys().filter(|name| !["name", "title", "description", "operation", "operations", "args", "arguments"].contains(&name.as_str())) {
-                removals.push(Removal::of(file, &[key("tools"), Step::At(at), key(name)], &format!("params.toml|{}", tool["name"].as_str().unwrap())));
+            removals.extend(parts(file, "tools", at, tool, &["args"], |_| {
+                format!("params.toml|{}", tool["name"].as_str().unwrap())
+            }));
+            for name in tool.keys().filter(|name| {
+                !["name", "title", "description", "operation", "operations", "args", "arguments"]
+                    .contains(&name.as_str())
+            }) {
+                removals.push(Removal::of(
+                    file,
+                    &[key("tools"), Step::At(at), key(name)],
+                    &format!("params.toml|{}", tool["name"].as_str().unwrap()),
+                ));
             }
             for (number, argument) in items(tool, "arguments").into_iter().enumerate() {
-                removals.push(Removal::of(file, &[key("tools"), Step::At(at), key("arguments"), Step::At(number)], argument["name"].as_str().unwrap()));
+                removals.push(Removal::of(
+                    file,
+                    &[key("tools"), Step::At(at), key("arguments"), Step::At(number)],
+                    argument["name"].as_str().unwrap(),
+                ));
             }
         }
     }
@@ -224,8 +298,11 @@ fn fixups() {
                 inputs.files.insert("overlay/fixups.toml".to_owned(), text);
                 match pvegate_codegen::model(&inputs) {
                     Err(problems) if names(&problems.to_string(), &operation) => {}
-                    Err(problems) => complaints.push(format!("{:?}: the refusal does not name {operation}: {problems}", removal.path)),
-                    Ok(model) if real.differing(&model).is_empty() => complaints.push(format!("{:?} ({at}): removed unnoticed", removal.path)),
+                    Err(problems) => complaints
+                        .push(format!("{:?}: the refusal does not name {operation}: {problems}", removal.path)),
+                    Ok(model) if real.differing(&model).is_empty() => {
+                        complaints.push(format!("{:?} ({at}): removed unnoticed", removal.path))
+                    }
                     Ok(_) => {}
                 }
             }

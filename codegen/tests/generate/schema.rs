@@ -61,7 +61,9 @@ impl Real {
             "params.toml" => (overlay.words, overlay.wire) = (read.words, read.wire),
             "privileges.toml" => overlay.privileges = read.privileges,
             "internal.toml" => overlay.internal = read.internal,
-            "fixups.toml" => (overlay.fixups, overlay.ranges, overlay.synthetic) = (read.fixups, read.ranges, read.synthetic),
+            "fixups.toml" => {
+                (overlay.fixups, overlay.ranges, overlay.synthetic) = (read.fixups, read.ranges, read.synthetic)
+            }
             _ => {
                 let elsewhere = |place: &str| !place.starts_with(&format!("{file}:"));
                 overlay.tools.retain(|entry| elsewhere(&entry.place));
@@ -87,4 +89,5 @@ impl Real {
 }
 
 /// The area files of the overlay.
-pub const AREAS: [&str; 6] = ["access.toml", "cluster.toml", "guests.toml", "network.toml", "nodes.toml", "storage.toml"];
+pub const AREAS: [&str; 6] =
+    ["access.toml", "cluster.toml", "guests.toml", "network.toml", "nodes.toml", "storage.toml"];

@@ -28,7 +28,9 @@ pub trait Request: Serialize + DeserializeOwned {
         let mut arguments = Map::new();
         for (name, value) in fields {
             match (name.strip_suffix("[n]"), value) {
-                (Some(family), Value::Object(members)) => arguments.extend(members.into_iter().map(|(index, value)| (format!("{family}{index}"), value))),
+                (Some(family), Value::Object(members)) => {
+                    arguments.extend(members.into_iter().map(|(index, value)| (format!("{family}{index}"), value)))
+                }
                 (_, value) => {
                     arguments.insert(name, value);
                 }
@@ -48,7 +50,11 @@ pub trait Request: Serialize + DeserializeOwned {
                 Some((family, index)) => {
                     families.entry(family).or_default().insert(index.to_string(), value);
                 }
-                None if name.ends_with("[n]") => return Err(serde_json::Error::custom(format!("`{name}` names a family of parameters: name its members"))),
+                None if name.ends_with("[n]") => {
+                    return Err(serde_json::Error::custom(format!(
+                        "`{name}` names a family of parameters: name its members"
+                    )));
+                }
                 None => {
                     fields.insert(name, value);
                 }
@@ -204,7 +210,11 @@ macro_rules! shape {
 }
 
 /// Reads one of `all`; the error names what there is.
-pub(crate) fn one_of<'de, D: Deserializer<'de>, T: Copy + 'static>(deserializer: D, all: &'static [T], as_str: fn(T) -> &'static str) -> Result<T, D::Error> {
+pub(crate) fn one_of<'de, D: Deserializer<'de>, T: Copy + 'static>(
+    deserializer: D,
+    all: &'static [T],
+    as_str: fn(T) -> &'static str,
+) -> Result<T, D::Error> {
     let text = Cow::<'de, str>::deserialize(deserializer)?;
     all.iter().copied().find(|choice| as_str(*choice) == text).ok_or_else(|| {
         let choices: Vec<&str> = all.iter().map(|choice| as_str(*choice)).collect();
@@ -241,7 +251,8 @@ fn operation(operation: &Operation) -> Value {
     for parameter in operation.params.iter().filter(|parameter| parameter.role != Role::Digest) {
         let mut value = kind(&parameter.kind);
         if parameter.index.is_some() {
-            value = json!({"type": "object", "propertyNames": {"pattern": "^[0-9]{1,5}$"}, "additionalProperties": value});
+            value =
+                json!({"type": "object", "propertyNames": {"pattern": "^[0-9]{1,5}$"}, "additionalProperties": value});
         }
         if let (Some(value), Some(words)) = (value.as_object_mut(), parameter.words) {
             value.insert("description".to_owned(), json!(words));
@@ -264,10 +275,19 @@ fn keys(shape: &PropertyString, of: &Value) -> Value {
 fn kind(of: &Kind) -> Value {
     match of {
         Kind::Boolean => json!({"type": "boolean"}),
-        Kind::Integer(least, most) => bounds("integer", &[("minimum", least.map(Value::from)), ("maximum", most.map(Value::from))]),
-        Kind::Number(least, most) => bounds("number", &[("minimum", least.map(Value::from)), ("maximum", most.map(Value::from))]),
-        Kind::Text(Text { value: terms::Value::Vmid, .. }) => json!({"type": "integer", "minimum": 100, "maximum": 999_999_999}),
-        Kind::Text(text) => bounds("string", &[("minLength", text.min_length.map(Value::from)), ("maxLength", text.max_length.map(Value::from))]),
+        Kind::Integer(least, most) => {
+            bounds("integer", &[("minimum", least.map(Value::from)), ("maximum", most.map(Value::from))])
+        }
+        Kind::Number(least, most) => {
+            bounds("number", &[("minimum", least.map(Value::from)), ("maximum", most.map(Value::from))])
+        }
+        Kind::Text(Text { value: terms::Value::Vmid, .. }) => {
+            json!({"type": "integer", "minimum": 100, "maximum": 999_999_999})
+        }
+        Kind::Text(text) => bounds(
+            "string",
+            &[("minLength", text.min_length.map(Value::from)), ("maxLength", text.max_length.map(Value::from))],
+        ),
         Kind::Choice(choices) => json!({"type": "string", "enum": choices}),
         Kind::List(element) | Kind::Array(element) => json!({"type": "array", "items": kind(element)}),
         Kind::Property(shape) if shape.keys.is_empty() => json!({"type": "string"}),
