@@ -1,1 +1,22 @@
-//! (skeleton)
+//! pvegate as its users meet it: through the running server, in front of a lab whose journal shows what was sent.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may stop where it stands"
+)]
+
+mod arguments;
+mod canary;
+mod clusters;
+mod doors;
+mod failures;
+mod files;
+mod lists;
+mod named;
+mod paths;
+mod programs;
+mod tidy;
+mod tools;

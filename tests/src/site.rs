@@ -1,0 +1,62 @@
+//! A lab and a pvegate in front of it, each test with its own.
+
+use lab::{Entry, Front, FrontOptions, Lab, Options};
+use pvegate_generated::catalog::OPERATIONS;
+use pvegate_generated::model::Offered;
+use pvegate_generated::terms::Tier;
+
+use crate::client::Client;
+use crate::journal;
+
+/// The name of the cluster in [`Site`].
+pub const CLUSTER: &str = "lab";
+
+/// One cluster and one server.
+#[derive(Debug)]
+pub struct Site {
+    /// The cluster.
+    pub lab: Lab,
+    /// The server.
+    pub front: Front,
+    /// A client that may read everything.
+    pub client: Client,
+}
+
+impl Site {
+    /// The ordinary one.
+    pub async fn start() -> Self {
+        Self::with(quick(), FrontOptions::default()).await
+    }
+
+    /// One with options.
+    pub async fn with(options: Options, front: FrontOptions) -> Self {
+        let lab = Lab::start(options).await.unwrap();
+        let front = Front::start(&[(CLUSTER, &lab)], front).await.unwrap();
+        let client = Client::new(&front.url(), front.reader());
+        Self { lab, front, client }
+    }
+
+    /// The requests that callers caused, without those that the server makes for itself.
+    pub fn sent(&self) -> Vec<Entry> {
+        self.lab.journal().into_iter().filter(|entry| !journal::is_internal(entry)).collect()
+    }
+
+    /// Fails if a caller caused any request.
+    pub fn nothing_sent(&self) {
+        let sent = self.sent();
+        assert!(sent.is_empty(), "nothing may be sent, but this was: {sent:?}");
+    }
+}
+
+/// A lab without the waits of a real cluster.
+pub fn quick() -> Options {
+    Options { latency: false, ..Options::default() }
+}
+
+/// Every read that is offered where an operator asks for it.
+pub fn all_opt_in() -> Vec<String> {
+    let opt_in = OPERATIONS
+        .iter()
+        .filter(|operation| operation.tier == Tier::Read && matches!(operation.offered, Offered::OptIn(_)));
+    opt_in.map(|operation| operation.name.to_owned()).collect()
+}

@@ -1,0 +1,293 @@
+//! Every field of the lab that may hold a secret is marked, every read is called, and the mark shows up nowhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lab::{Fault, FrontOptions, Lab, Options};
+use pvegate_generated::catalog;
+use pvegate_generated::model::Offered;
+use serde_json::{Value, json};
+use tests::call::{self, Call};
+use tests::client::{Era, outcome};
+use tests::log;
+use tests::site::{CLUSTER, Site, all_opt_in, quick};
+
+use crate::named;
+
+const CANARY: &str = "zebra-canary-5150";
+
+/// Reads whose answers may hold a secret that no list of names can mask.
+const MAY_HOLD_A_SECRET: [&str; 19] = [
+    "GET /access/domains/{realm}",
+    "GET /access/users",
+    "GET /access/users/{userid}",
+    "GET /cluster/acme/plugins",
+    "GET /cluster/acme/plugins/{id}",
+    "GET /cluster/config/join",
+    "GET /cluster/metrics/server",
+    "GET /cluster/metrics/server/{id}",
+    "GET /cluster/sdn/dns",
+    "GET /cluster/sdn/dns/{dns}",
+    "GET /cluster/sdn/ipams",
+    "GET /cluster/sdn/ipams/{ipam}",
+    "GET /nodes/{node}/journal",
+    "GET /nodes/{node}/qemu/{vmid}/agent/exec-status",
+    "GET /nodes/{node}/qemu/{vmid}/cloudinit/dump",
+    "GET /nodes/{node}/report",
+    "GET /nodes/{node}/subscription",
+    "GET /nodes/{node}/syslog",
+    "GET /nodes/{node}/vzdump/extractconfig",
+];
+
+/// Other answers in which secrets stand among harmless things, or in text.
+const MASKED: [&str; 8] = [
+    "GET /nodes/{node}/qemu/{vmid}/config",
+    "GET /nodes/{node}/lxc/{vmid}/config",
+    "GET /nodes/{node}/qemu/{vmid}/pending",
+    "GET /nodes/{node}/lxc/{vmid}/pending",
+    "GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config",
+    "GET /nodes/{node}/lxc/{vmid}/snapshot/{snapname}/config",
+    "GET /cluster/options",
+    "GET /nodes/{node}/tasks/{upid}/log",
+];
+
+/// Asks the lab without pvegate.
+pub(crate) async fn direct(lab: &Lab, path: &str) -> (u16, String) {
+    pvegate::serve::install_crypto();
+    let ca = reqwest::Certificate::from_pem(lab.ca_pem().as_bytes()).unwrap();
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([ca]).build().unwrap();
+    let token = format!("PVEAPIToken={}", lab.full_token());
+    let response = client.get(format!("{}{path}", lab.url())).header("authorization", token).send().await.unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
+}
+
+/// The path and query of a call, written without pvegate.
+fn path(call: &Call) -> String {
+    let encode = |text: &str| {
+        let byte = |byte: u8| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        };
+        text.bytes().map(byte).collect::<String>()
+    };
+    let mut path = format!("/api2/json{}", call.operation.path);
+    let mut query = Vec::new();
+    let mut arguments = call.arguments.clone();
+    if call::by_vmid(call.operation) {
+        arguments.insert("node".to_owned(), Value::from("pve1"));
+    }
+    for (name, value) in &arguments {
+        let value = encode(value.as_str().unwrap());
+        let place = format!("{{{name}}}");
+        if path.contains(&place) {
+            path = path.replace(&place, &value);
+        } else {
+            query.push(format!("{}={value}", encode(name)));
+        }
+    }
+    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+}
+
+/// The samples, and further calls that show secrets elsewhere.
+fn calls(lab: &Lab) -> Vec<Call> {
+    let mut calls = call::every_read(lab);
+    for (operation, name, value) in [
+        ("GET /nodes/{node}/storage/{storage}/content", "storage", "nas-old"),
+        ("GET /nodes/{node}/qemu/{vmid}/config", "vmid", "101"),
+        ("GET /nodes/{node}/qemu/{vmid}/config", "snapshot", "before-upgrade"),
+        ("GET /nodes/{node}/qemu/{vmid}/config", "current", "1"),
+        ("GET /nodes/{node}/lxc/{vmid}/config", "snapshot", "clean"),
+        ("GET /access/domains/{realm}", "realm", "corp"),
+        ("GET /access/users", "full", "1"),
+    ] {
+        let base = calls.iter().find(|call| call.operation.name == operation).unwrap();
+        calls.push(base.with(name, value));
+    }
+    calls
+}
+
+/// Every answer of every kind, by what brought it.
+struct Heard {
+    site: Site,
+    bodies: Vec<(String, String)>,
+}
+
+impl Heard {
+    async fn ask(&mut self, tool: &str, arguments: Value) -> String {
+        let params = json!({"name": tool, "arguments": arguments});
+        let (_, body) = self.site.client.raw("tools/call", params.clone()).await;
+        let (_, newer) = self.site.client.of(Era::Newer).raw("tools/call", params.clone()).await;
+        self.bodies.push((format!("{params} (newer)"), newer));
+        self.bodies.push((params.to_string(), body.clone()));
+        body
+    }
+
+    async fn read(&mut self, call: &Call) -> Value {
+        let body = self.ask("read", json!({"cluster": CLUSTER, "reads": [call.as_read()]})).await;
+        outcome(&body).unwrap()["results"][0].clone()
+    }
+}
+
+async fn site() -> Site {
+    let log = log::capture();
+    log.look_for(CANARY);
+    let options = Options { canary: Some(CANARY.to_owned()), ..quick() };
+    let site = Site::with(options, FrontOptions { opt_in: all_opt_in(), ..FrontOptions::default() }).await;
+    for secret in own_secrets(&site) {
+        log.look_for(&secret);
+    }
+    site
+}
+
+/// What the server itself holds.
+fn own_secrets(site: &Site) -> [String; 2] {
+    let token = site.lab.full_token();
+    [token.split_once('=').unwrap().1.to_owned(), site.front.reader().to_owned()]
+}
+
+/// The fields, by operation.
+fn fields(lab: &Lab) -> BTreeMap<String, Vec<String>> {
+    let mut fields: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for field in lab.canary_fields() {
+        let (operation, place) = field.split_once(": ").unwrap();
+        fields.entry(operation.to_owned()).or_default().push(place.to_owned());
+    }
+    fields
+}
+
+#[tokio::test]
+async fn the_lab_marks_the_fields_that_may_hold_secrets() {
+    let site = site().await;
+    let fields = fields(&site.lab);
+    for (operation, places) in &fields {
+        println!("{operation}: {}", places.join(", "));
+    }
+    let count: usize = fields.values().map(Vec::len).sum();
+    assert!(count >= 50, "{count} fields");
+    for operation in MASKED {
+        assert!(fields.contains_key(operation), "no field of {operation} is marked");
+    }
+    for operation in MAY_HOLD_A_SECRET {
+        assert!(fields.contains_key(operation), "no field of {operation} is marked");
+    }
+    assert!(fields.values().flatten().any(|place| place == "message"), "no error text is marked");
+    // The marks are really in what the lab answers.
+    let mut shown = BTreeSet::new();
+    for call in calls(&site.lab) {
+        let (_, body) = direct(&site.lab, &path(&call)).await;
+        if body.contains(CANARY) {
+            shown.insert(call.operation.name.to_owned());
+        }
+    }
+    let unseen: Vec<&String> = fields.keys().filter(|operation| !shown.contains(*operation)).collect();
+    assert!(unseen.is_empty(), "marked, but not answered by the lab: {unseen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_marked_value_leaves() {
+    let mut heard = Heard { site: site().await, bodies: Vec::new() };
+    let fields = fields(&heard.site.lab);
+    let (mut called, mut closed) = (BTreeSet::new(), BTreeMap::new());
+    for call in calls(&heard.site.lab) {
+        heard.site.lab.clear_journal();
+        let result = heard.read(&call).await;
+        let name = call.operation.name;
+        if result["error"]["code"] == "not_offered" {
+            heard.site.nothing_sent();
+            closed.insert(name, result["error"]["message"].as_str().unwrap().to_owned());
+        } else {
+            assert!(
+                heard.site.lab.journal().iter().any(|entry| entry.operation.as_deref() == Some(name)),
+                "{name}: {result}"
+            );
+            called.insert(name);
+        }
+    }
+    for (name, why) in &closed {
+        println!("closed: {name}: {why}");
+    }
+    for operation in fields.keys() {
+        let never = matches!(catalog::operation(operation).unwrap().offered, Offered::Never(_));
+        assert_eq!(never, !called.contains(operation.as_str()), "{operation}: {:?}", closed.get(operation.as_str()));
+    }
+    for operation in MASKED {
+        assert!(called.contains(operation), "{operation} was not read");
+    }
+
+    let definitions = heard.site.client.tools().await;
+    assert!(!definitions.is_empty());
+    for (tool, arguments) in named::calls(&heard.site.lab) {
+        heard.ask(tool.name, arguments).await;
+    }
+    for vmid in 100..140 {
+        heard.ask("get_guest", json!({"cluster": CLUSTER, "vmid": vmid})).await;
+    }
+    heard.ask("list_guests", json!({})).await;
+    heard.ask("list_clusters", json!({})).await;
+    errors(&mut heard).await;
+
+    let [token, reader] = own_secrets(&heard.site);
+    assert!(heard.bodies.len() > 800, "{} answers", heard.bodies.len());
+    for (asked, body) in &heard.bodies {
+        for secret in [CANARY, &token, &reader] {
+            assert!(!body.contains(secret), "{asked} let a secret out: {body}");
+        }
+    }
+    let log = log::capture();
+    assert!(log.ours() > 300, "the log was not captured: {} lines", log.ours());
+    assert!(log.found().is_empty(), "secrets were logged: {:#?}", log.found());
+}
+
+/// Answers that are no answers.
+async fn errors(heard: &mut Heard) {
+    let all = calls(&heard.site.lab);
+    let some: Vec<Call> = all
+        .iter()
+        .filter(|call| MASKED.contains(&call.operation.name) || MAY_HOLD_A_SECRET.contains(&call.operation.name))
+        .cloned()
+        .collect();
+    for fault in [Fault::HtmlInsteadOfJson, Fault::CutConnection] {
+        heard.site.lab.set_fault(fault.clone()).await;
+        for call in &some {
+            heard.read(call).await;
+        }
+        heard.site.lab.clear_fault(&fault).await.unwrap();
+    }
+    for (name, value) in [
+        ("node", "pve2"),
+        ("node", "pve9"),
+        ("vmid", "999"),
+        ("snapname", "nothing"),
+        ("realm", "nothing"),
+        ("id", "nothing"),
+        ("storage", "nas-old"),
+        ("storage", "nothing"),
+        ("nonsense", "1"),
+    ] {
+        for call in all.iter().filter(|call| name == "nonsense" || call.arguments.contains_key(name)) {
+            heard.read(&call.with(name, value)).await;
+        }
+    }
+    for secret in own_secrets(&heard.site) {
+        // A caller who holds a secret of the server's and gives it as an argument does not read it back in full.
+        let answer = heard.site.client.tool("read", json!({"cluster": CLUSTER, "reads": [{"operation": "GET /nodes/{node}/status", "arguments": {"node": secret}}]})).await;
+        assert!(answer.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn closed_reads_are_refused_without_a_request() {
+    let site = Site::start().await;
+    site.client.tool("list_guests", json!({})).await.unwrap();
+    let closed: Vec<Call> =
+        call::every_read(&site.lab).into_iter().filter(|call| call.operation.offered != Offered::Yes).collect();
+    assert!(closed.len() > 40, "{}", closed.len());
+    for call in closed {
+        let refused = site.client.read(CLUSTER, call.operation.name, Value::Object(call.arguments)).await.unwrap_err();
+        assert_eq!(refused.code, "not_offered", "{refused:?}");
+        assert!(refused.message.contains(call.operation.name), "{refused:?}");
+        let opt_in = matches!(call.operation.offered, Offered::OptIn(_));
+        assert_eq!(opt_in, refused.next.contains("opt_in"), "{refused:?}");
+        assert!(!refused.next.is_empty());
+    }
+    site.nothing_sent();
+}
