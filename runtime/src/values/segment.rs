@@ -6,11 +6,10 @@ text_value!(
     /// A path value of no particular kind: an id, a realm, a service.
     PathSegment,
     "a value for a path",
-    "1 to 255 characters without `/`, `\\`, `%`, `?`, `#`, blanks and control characters, and not `.` or `..`",
+    "1 to 255 ASCII characters without `/`, `\\`, `%`, `?`, `#`, blanks and control characters, and not `.` or `..`",
     |text| text.len() <= 255
         && !text.is_empty()
         && !matches!(text, "." | "..")
-        && !text.chars().any(|character| {
-            matches!(character, '/' | '\\' | '%' | '?' | '#') || character.is_control() || character.is_whitespace()
-        })
+        // PVE takes each byte of a path for a character of Latin-1, so that other letters arrive as others.
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'\\' | b'%' | b'?' | b'#'))
 );

@@ -133,6 +133,8 @@ fn sizes_tags_and_the_rest() {
     assert!(Iface::parse("../eth0").is_err());
     assert!(PathSegment::parse("..").is_err());
     assert!(PathSegment::parse("a%2fb").is_err());
+    assert!(PathSegment::parse("a\u{2215}b").is_err());
+    assert!(PathSegment::parse("r\u{e9}alm").is_err());
     assert_eq!(format!("{:?}", Secret::new("hunter2".into())), "Secret(hidden)");
 }
 
