@@ -1,6 +1,7 @@
 //! Releases to come, made up by hand: what the schema may bring and nobody has decided.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use pvegate_codegen::files::Inputs;
 use pvegate_codegen::model::{Kind, Model};
@@ -56,7 +57,8 @@ impl Small {
         let mut pins = String::new();
         for (release, nodes) in [("9.1", &self.older), ("9.2", &self.newest)] {
             files.insert(format!("pve-{release}/apidoc.json"), json!(nodes).to_string());
-            pins += &format!(
+            let _ = write!(
+                pins,
                 "[[pins]]\nrelease = \"{release}\"\nsource = \"made up\"\nsha256 = \"{}\"\npaths = {1}\nmethods = {1}\n",
                 "0".repeat(64),
                 nodes.len()

@@ -301,7 +301,7 @@ fn fixups() {
                     Err(problems) => complaints
                         .push(format!("{:?}: the refusal does not name {operation}: {problems}", removal.path)),
                     Ok(model) if real.differing(&model).is_empty() => {
-                        complaints.push(format!("{:?} ({at}): removed unnoticed", removal.path))
+                        complaints.push(format!("{:?} ({at}): removed unnoticed", removal.path));
                     }
                     Ok(_) => {}
                 }

@@ -18,7 +18,7 @@ fn views() -> BTreeMap<String, (String, BTreeMap<String, String>)> {
         let mut renamed: Option<String> = None;
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("pub struct ") {
-                name = rest.trim_end_matches(" {").to_owned();
+                rest.trim_end_matches(" {").clone_into(&mut name);
                 fields = BTreeMap::new();
             } else if line.trim_start().starts_with("#[serde(rename = ") {
                 renamed = line.split('"').nth(1).map(str::to_owned);

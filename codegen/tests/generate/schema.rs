@@ -62,7 +62,7 @@ impl Real {
             "privileges.toml" => overlay.privileges = read.privileges,
             "internal.toml" => overlay.internal = read.internal,
             "fixups.toml" => {
-                (overlay.fixups, overlay.ranges, overlay.synthetic) = (read.fixups, read.ranges, read.synthetic)
+                (overlay.fixups, overlay.ranges, overlay.synthetic) = (read.fixups, read.ranges, read.synthetic);
             }
             _ => {
                 let elsewhere = |place: &str| !place.starts_with(&format!("{file}:"));

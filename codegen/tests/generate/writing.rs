@@ -129,7 +129,11 @@ fn stale_files_go_and_hand_written_ones_stay() {
 #[test]
 fn no_half_written_file_is_left() {
     let workspace = written();
-    assert!(listing(workspace.path()).iter().all(|(path, _)| !path.ends_with(".new")));
+    assert!(
+        listing(workspace.path())
+            .iter()
+            .all(|(path, _)| Path::new(path).extension().is_none_or(|extension| extension != "new"))
+    );
 }
 
 #[test]
