@@ -9,8 +9,8 @@ mod decode;
 mod errors;
 mod permission;
 mod reader;
-mod schema;
 mod scalar;
+mod schema;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -56,7 +56,10 @@ impl<'a> Decisions<'a> {
             }
             several => {
                 let places: Vec<&str> = several.iter().map(|entry| entry.place.as_str()).collect();
-                problems.push(operation, format!("decided by several entries: {}; name it in `except` of the patterns", places.join(", ")));
+                problems.push(
+                    operation,
+                    format!("decided by several entries: {}; name it in `except` of the patterns", places.join(", ")),
+                );
                 None
             }
         }
@@ -78,12 +81,22 @@ fn check_pattern(entry: &Entry<Decision>, operation: &str, added: bool, problems
         return;
     }
     if added {
-        problems.push(operation, format!("new in the newest pinned release and covered only by the pattern at {}: name it exactly", entry.place));
+        problems.push(
+            operation,
+            format!(
+                "new in the newest pinned release and covered only by the pattern at {}: name it exactly",
+                entry.place
+            ),
+        );
     }
     match entry.value.keys.tier {
-        Tier::Low => problems.push(&entry.place, format!("a pattern never sets `low`, and it covers {operation}: name it exactly")),
+        Tier::Low => problems
+            .push(&entry.place, format!("a pattern never sets `low`, and it covers {operation}: name it exactly")),
         Tier::Read if !operation.starts_with("GET ") => {
-            problems.push(&entry.place, format!("a pattern sets `read` for GETs only, and it covers {operation}: name it exactly"));
+            problems.push(
+                &entry.place,
+                format!("a pattern sets `read` for GETs only, and it covers {operation}: name it exactly"),
+            );
         }
         Tier::Read | Tier::Destructive => {}
     }
@@ -142,7 +155,9 @@ impl Filter {
 impl<'a> Roles<'a> {
     /// Rules about parameters: `only` and `except` are operation patterns.
     pub fn of_parameters(entries: &'a [Entry<RoleRule>], problems: &mut Problems) -> Self {
-        Self::compile(entries, problems, |texts, place, problems| patterns(texts, place, problems).into_iter().map(Filter::Operation).collect())
+        Self::compile(entries, problems, |texts, place, problems| {
+            patterns(texts, place, problems).into_iter().map(Filter::Operation).collect()
+        })
     }
 
     /// Rules about keys of property strings: `only` and `except` are parameter names.
@@ -150,7 +165,11 @@ impl<'a> Roles<'a> {
         Self::compile(entries, problems, |texts, _, _| texts.iter().cloned().map(Filter::Parameter).collect())
     }
 
-    fn compile(entries: &'a [Entry<RoleRule>], problems: &mut Problems, filters: impl Fn(&[String], &str, &mut Problems) -> Vec<Filter>) -> Self {
+    fn compile(
+        entries: &'a [Entry<RoleRule>],
+        problems: &mut Problems,
+        filters: impl Fn(&[String], &str, &mut Problems) -> Vec<Filter>,
+    ) -> Self {
         let (mut by_name, mut by_format) = (BTreeMap::<&str, Vec<usize>>::new(), BTreeMap::<&str, Vec<usize>>::new());
         let rules = entries
             .iter()
@@ -177,7 +196,11 @@ impl<'a> Roles<'a> {
                         problems.push(&entry.place, format!("`{text}` is written twice"));
                     }
                 }
-                Compiled { entry, only: filters(only, &entry.place, problems), except: filters(except, &entry.place, problems) }
+                Compiled {
+                    entry,
+                    only: filters(only, &entry.place, problems),
+                    except: filters(except, &entry.place, problems),
+                }
             })
             .collect();
         Self { rules, by_name, by_format, uses: Uses::default() }
@@ -212,7 +235,10 @@ impl<'a> Roles<'a> {
 impl Compiled<'_> {
     fn role_of(&self, subject: Subject<'_>, uses: &mut Uses) -> Option<Role> {
         let RoleRule { role, names, formats, places, except_names, .. } = &self.entry.value;
-        let key = names.iter().find(|name| *name == subject.name).or_else(|| formats.iter().find(|format| Some(format.as_str()) == subject.format))?;
+        let key = names
+            .iter()
+            .find(|name| *name == subject.name)
+            .or_else(|| formats.iter().find(|format| Some(format.as_str()) == subject.format))?;
         let placed = places.is_empty() || places.iter().any(|place| place == subject.place);
         let included: Vec<&Filter> = self.only.iter().filter(|filter| filter.matches(subject.within)).collect();
         if !placed || !self.only.is_empty() && included.is_empty() {
@@ -279,11 +305,17 @@ impl<'a> Glossary<'a> {
             found.push(entry);
         }
         match found.as_slice() {
-            [] => problems.push(format!("{operation} {name}"), "a tool or low operation takes it, and schema/overlay/params.toml has no words about it"),
+            [] => problems.push(
+                format!("{operation} {name}"),
+                "a tool or low operation takes it, and schema/overlay/params.toml has no words about it",
+            ),
             [entry] => return Some(&entry.value.text),
             several => {
                 let places: Vec<&str> = several.iter().map(|entry| entry.place.as_str()).collect();
-                problems.push(format!("{operation} {name}"), format!("several entries have words about it: {}", places.join(", ")));
+                problems.push(
+                    format!("{operation} {name}"),
+                    format!("several entries have words about it: {}", places.join(", ")),
+                );
             }
         }
         None
@@ -294,7 +326,12 @@ impl<'a> Glossary<'a> {
         for (entry, only, except) in self.entries.values().flatten() {
             self.uses.require_entry(&entry.place, &format!("{} ({})", entry.place, entry.value.name), problems);
             for pattern in only.iter().chain(except) {
-                self.uses.require_part(&format!("{} {}", entry.place, pattern.as_str()), pattern.as_str(), &entry.place, problems);
+                self.uses.require_part(
+                    &format!("{} {}", entry.place, pattern.as_str()),
+                    pattern.as_str(),
+                    &entry.place,
+                    problems,
+                );
             }
         }
     }
@@ -302,13 +339,40 @@ impl<'a> Glossary<'a> {
 
 /// Whether a text consists of nothing but the name's own words and filler.
 pub fn says_nothing(name: &str, text: &str) -> bool {
-    const FILLER: &[&str] = &["a", "an", "the", "of", "to", "for", "this", "is", "its", "value", "parameter", "argument", "option", "name", "id", "identifier", "string", "number", "set", "sets", "optional", "specify", "given"];
+    const FILLER: &[&str] = &[
+        "a",
+        "an",
+        "the",
+        "of",
+        "to",
+        "for",
+        "this",
+        "is",
+        "its",
+        "value",
+        "parameter",
+        "argument",
+        "option",
+        "name",
+        "id",
+        "identifier",
+        "string",
+        "number",
+        "set",
+        "sets",
+        "optional",
+        "specify",
+        "given",
+    ];
     let own: BTreeSet<String> = words_of(name);
     words_of(text).iter().filter(|word| !own.contains(*word) && !FILLER.contains(&word.as_str())).count() < 3
 }
 
 fn words_of(text: &str) -> BTreeSet<String> {
-    text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()).map(|word| word.to_lowercase().trim_end_matches('s').to_owned()).collect()
+    text.split(|character: char| !character.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(|word| word.to_lowercase().trim_end_matches('s').to_owned())
+        .collect()
 }
 
 #[cfg(test)]

@@ -24,7 +24,9 @@ pub enum DiffError {
     #[error(transparent)]
     Pin(#[from] PinError),
     /// One of the releases is not pinned.
-    #[error("release {release:?} is not pinned; there are {pinned}. Pin it with `cargo codegen pin --release {release} <apidoc.js>`")]
+    #[error(
+        "release {release:?} is not pinned; there are {pinned}. Pin it with `cargo codegen pin --release {release} <apidoc.js>`"
+    )]
     NotPinned {
         /// What was asked for.
         release: String,
@@ -47,7 +49,8 @@ pub fn run(schema_dir: &Path, old: &str, new: &str) -> Result<String, DiffError>
 
 /// What `new` has over `old`, in Markdown.
 pub fn report(old: &Apidoc, old_release: &str, new: &Apidoc, new_release: &str) -> String {
-    let added: Vec<(&String, &Method)> = new.methods.iter().filter(|(name, _)| !old.methods.contains_key(*name)).collect();
+    let added: Vec<(&String, &Method)> =
+        new.methods.iter().filter(|(name, _)| !old.methods.contains_key(*name)).collect();
     let removed: Vec<&String> = old.methods.keys().filter(|name| !new.methods.contains_key(*name)).collect();
     let mut sections = Sections::default();
     for (name, after) in &new.methods {
@@ -85,7 +88,10 @@ pub fn report(old: &Apidoc, old_release: &str, new: &Apidoc, new_release: &str) 
     section(&mut out, "Answers changed", &sections.answers);
     section(&mut out, "Parameter names that no older operation has (each needs a role)", new_names(old, new));
     if !removed.is_empty() {
-        let _ = writeln!(out, "\nOverlay entries that name a removed operation match nothing in {new_release} and have to go.");
+        let _ = writeln!(
+            out,
+            "\nOverlay entries that name a removed operation match nothing in {new_release} and have to go."
+        );
     }
     suggest::overlay(&mut out, &added);
     out
@@ -137,7 +143,8 @@ impl Sections {
             self.flags.push(format!("`{name}`: {}", flags.join(", ")));
         }
         if old.permissions != new.permissions {
-            let (before, after) = (permissions::show(old.permissions.as_ref()), permissions::show(new.permissions.as_ref()));
+            let (before, after) =
+                (permissions::show(old.permissions.as_ref()), permissions::show(new.permissions.as_ref()));
             self.permissions.push(format!("`{name}`: {before} -> {after}"));
         }
         let answers = answers::compare(&old.returns, &new.returns);
@@ -156,7 +163,9 @@ impl Sections {
                 let place = if place.is_empty() { "parameters".to_owned() } else { format!("`{place}`") };
                 match operations.as_slice() {
                     [only] => format!("{place} of `{only}`: {text}"),
-                    several => format!("{place} of {} operations: {text}\n  - `{}`", several.len(), several.join("`\n  - `")),
+                    several => {
+                        format!("{place} of {} operations: {text}\n  - `{}`", several.len(), several.join("`\n  - `"))
+                    }
                 }
             })
             .collect()

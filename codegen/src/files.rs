@@ -23,7 +23,10 @@ impl Inputs {
 
     /// The files of one folder, by path below it.
     pub fn below(&self, folder: &str) -> BTreeMap<String, String> {
-        self.files.iter().filter_map(|(path, text)| Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), text.clone()))).collect()
+        self.files
+            .iter()
+            .filter_map(|(path, text)| Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), text.clone())))
+            .collect()
     }
 }
 
@@ -33,7 +36,8 @@ fn read_below(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) 
         if path.is_dir() {
             read_below(root, &path, files)?;
         } else if path.extension().is_some_and(|extension| extension == "toml" || extension == "json") {
-            let text = fs::read_to_string(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            let text = fs::read_to_string(&path)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
             files.insert(relative(root, &path), text.replace("\r\n", "\n"));
         }
     }
@@ -41,7 +45,8 @@ fn read_below(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) 
 }
 
 fn relative(root: &Path, path: &Path) -> String {
-    let steps: Vec<_> = path.strip_prefix(root).unwrap_or(path).components().map(|step| step.as_os_str().to_string_lossy()).collect();
+    let steps: Vec<_> =
+        path.strip_prefix(root).unwrap_or(path).components().map(|step| step.as_os_str().to_string_lossy()).collect();
     steps.join("/")
 }
 
@@ -83,7 +88,9 @@ impl Output {
             match fs::read_to_string(workspace.join(path)) {
                 Ok(found) if found.replace("\r\n", "\n") == *wanted => {}
                 Ok(found) => differences.push(first_difference(path, &found, wanted)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => differences.push(Difference::Missing(path.clone())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    differences.push(Difference::Missing(path.clone()))
+                }
                 Err(error) => return Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
             }
         }
@@ -168,7 +175,9 @@ pub fn describe(differences: &[Difference]) -> String {
         let _ = match difference {
             Difference::Missing(path) => writeln!(text, "  {path}: missing"),
             Difference::Stale(path) => writeln!(text, "  {path}: no longer generated"),
-            Difference::Differs(path, line, found, wanted) => writeln!(text, "  {path}:{line}\n    - {found}\n    + {wanted}"),
+            Difference::Differs(path, line, found, wanted) => {
+                writeln!(text, "  {path}:{line}\n    - {found}\n    + {wanted}")
+            }
         };
     }
     text

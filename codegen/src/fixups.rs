@@ -17,18 +17,23 @@ pub fn apply(apidoc: &mut Value, fixups: &[Entry<Fixup>], problems: &mut Problem
             continue;
         };
         let Some(schema) = method(apidoc, operation).and_then(|method| descend(method, &steps)) else {
-            problems.push(place, format!("`{}` is not in the newest pinned release: remove the fixup, or correct it", fixup.at));
+            problems.push(
+                place,
+                format!("`{}` is not in the newest pinned release: remove the fixup, or correct it", fixup.at),
+            );
             continue;
         };
         for key in &fixup.remove {
             if schema.remove(key).is_none() {
-                problems.push(place, format!("`{}` has no `{key}` to remove: PVE repaired it, remove the fixup", fixup.at));
+                problems
+                    .push(place, format!("`{}` has no `{key}` to remove: PVE repaired it, remove the fixup", fixup.at));
             }
         }
         for (key, wanted) in &fixup.set {
             let wanted = json(wanted);
             if schema.insert(key.clone(), wanted.clone()).as_ref() == Some(&wanted) {
-                problems.push(place, format!("`{}` has this `{key}` already: PVE repaired it, remove the fixup", fixup.at));
+                problems
+                    .push(place, format!("`{}` has this `{key}` already: PVE repaired it, remove the fixup", fixup.at));
             }
         }
     }
@@ -44,11 +49,16 @@ pub fn declare(apidoc: &mut Value, synthetic: &[Entry<Synthetic>], problems: &mu
             problems.push(place, format!("`{}` is not a path parameter of {}", value.name, value.at));
         }
         let Some(method) = method(apidoc, &value.at) else {
-            problems.push(place, format!("{} is not in the newest pinned release: remove the entry, or correct it", value.at));
+            problems.push(
+                place,
+                format!("{} is not in the newest pinned release: remove the entry, or correct it", value.at),
+            );
             continue;
         };
         let parameters = method.entry("parameters").or_insert_with(|| Value::Object(Map::new()));
-        let properties = parameters.as_object_mut().map(|parameters| parameters.entry("properties").or_insert_with(|| Value::Object(Map::new())));
+        let properties = parameters
+            .as_object_mut()
+            .map(|parameters| parameters.entry("properties").or_insert_with(|| Value::Object(Map::new())));
         let Some(properties) = properties.and_then(Value::as_object_mut) else {
             problems.push(place, format!("{} has parameters of an unknown form", value.at));
             continue;
@@ -113,6 +123,8 @@ fn json(value: &toml::Value) -> Value {
         toml::Value::Boolean(flag) => Value::from(*flag),
         toml::Value::Datetime(time) => Value::from(time.to_string()),
         toml::Value::Array(items) => items.iter().map(json).collect(),
-        toml::Value::Table(table) => Value::Object(table.iter().map(|(key, value)| (key.clone(), json(value))).collect()),
+        toml::Value::Table(table) => {
+            Value::Object(table.iter().map(|(key, value)| (key.clone(), json(value))).collect())
+        }
     }
 }

@@ -16,7 +16,11 @@ pub enum Format {
 
 /// Looks a format up.
 pub fn format(name: &str) -> Option<Format> {
-    REGISTRY.binary_search_by(|(known, _)| (*known).cmp(name)).ok().and_then(|at| REGISTRY.get(at)).map(|(_, format)| *format)
+    REGISTRY
+        .binary_search_by(|(known, _)| (*known).cmp(name))
+        .ok()
+        .and_then(|at| REGISTRY.get(at))
+        .map(|(_, format)| *format)
 }
 
 use Format::{Many, One, Opaque};
@@ -28,7 +32,7 @@ const REGISTRY: &[(&str, Format)] = &[
     ("CIDRv6", One(Value::Cidr)),
     ("FullRangeCIDR", One(Value::Plain)),
     ("IPorCIDR", One(Value::Cidr)),
-    ("IPorCIDRorAlias", One(Value::Plain)),
+    ("IPorCIDRorAlias", One(Value::CidrOrAlias)),
     ("address", One(Value::Plain)),
     ("address-list", Many(Value::Plain)),
     ("backup-fleecing", Opaque),

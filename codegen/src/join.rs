@@ -7,7 +7,9 @@ use crate::decide::{Decisions, Glossary, Roles, Subject};
 use crate::fixups;
 use crate::kinds::{Kinds, Place};
 use crate::model::{Answer, Field, Model, Operation, Parameter, Permission, Rows, Runs};
-use crate::overlay::{Decision, Entry, Overlay, OfferedKey, Privileges, Range, RowsKey, TaskKey, UndoKey, Uses, patterns};
+use crate::overlay::{
+    Decision, Entry, OfferedKey, Overlay, Privileges, Range, RowsKey, TaskKey, UndoKey, Uses, patterns,
+};
 use crate::pattern::Pattern;
 use crate::pin::Pin;
 use crate::problem::Problems;
@@ -32,7 +34,13 @@ pub fn read_pins(pins: &[Pin], texts: &BTreeMap<String, String>, overlay: &Overl
     for pin in pins {
         let name = format!("pve-{}/apidoc.json", pin.release);
         let Some(text) = texts.get(&name) else {
-            problems.push("pins.toml", format!("names release {}, and schema/{name} is missing: run `cargo codegen pin --release {0} <apidoc.js>`", pin.release));
+            problems.push(
+                "pins.toml",
+                format!(
+                    "names release {}, and schema/{name} is missing: run `cargo codegen pin --release {0} <apidoc.js>`",
+                    pin.release
+                ),
+            );
             continue;
         };
         let apidoc = if Some(&pin.release) == newest.as_ref() {
@@ -42,7 +50,14 @@ pub fn read_pins(pins: &[Pin], texts: &BTreeMap<String, String>, overlay: &Overl
         };
         if let Some(apidoc) = apidoc {
             if apidoc.methods.len() != pin.methods {
-                problems.push(&name, format!("has {} operations, and pins.toml says {}: pin it again", apidoc.methods.len(), pin.methods));
+                problems.push(
+                    &name,
+                    format!(
+                        "has {} operations, and pins.toml says {}: pin it again",
+                        apidoc.methods.len(),
+                        pin.methods
+                    ),
+                );
             }
             pinned.apidocs.push(apidoc);
         }
@@ -87,7 +102,8 @@ pub fn join(pinned: &Pinned, overlay: &Overlay) -> Result<Model, Problems> {
         tooled: tools::operations(&overlay.tools),
         problems,
     };
-    let mut operations: Vec<Operation> = newest.methods.iter().filter_map(|(name, method)| joiner.operation(name, method)).collect();
+    let mut operations: Vec<Operation> =
+        newest.methods.iter().filter_map(|(name, method)| joiner.operation(name, method)).collect();
     operations.sort_by(|one, other| (&one.path, &one.verb).cmp(&(&other.path, &other.verb)));
     let Joiner { decisions, roles, kinds, ranges, glossary, mut problems, .. } = joiner;
     decisions.finish(&mut problems);
@@ -124,7 +140,9 @@ fn removed(pinned: &Pinned, newest: &Apidoc) -> BTreeMap<String, String> {
 }
 
 fn option_privileges(privileges: &Privileges) -> BTreeMap<(String, String), String> {
-    let of = |kind: &str, options: &BTreeMap<String, String>| -> Vec<_> { options.iter().map(|(option, privilege)| ((kind.to_owned(), option.clone()), privilege.clone())).collect() };
+    let of = |kind: &str, options: &BTreeMap<String, String>| -> Vec<_> {
+        options.iter().map(|(option, privilege)| ((kind.to_owned(), option.clone()), privilege.clone())).collect()
+    };
     of("qemu", &privileges.qemu).into_iter().chain(of("lxc", &privileges.lxc)).collect()
 }
 
@@ -158,7 +176,10 @@ impl Joiner<'_> {
             keys: keys.clone(),
             params,
             answer,
-            permission: permission(method, self.privileges.operations.get(name).map(|privilege| privilege.rule.as_str())),
+            permission: permission(
+                method,
+                self.privileges.operations.get(name).map(|privilege| privilege.rule.as_str()),
+            ),
             proxied: method.proxyto.as_deref() == Some("node"),
             protected: method.protected,
             since: self.since(|apidoc| apidoc.methods.contains_key(name)),
@@ -172,10 +193,21 @@ impl Joiner<'_> {
         self.older.len() - self.older.iter().rev().take_while(|apidoc| has(apidoc)).count()
     }
 
-    fn parameters(&mut self, operation: &str, method: &Method, tier: Tier, low_args: &[String], worded: bool) -> Vec<Parameter> {
-        let path_names: Vec<&str> = method.path.split('/').filter_map(|step| step.strip_prefix('{')?.strip_suffix('}')).collect();
+    fn parameters(
+        &mut self,
+        operation: &str,
+        method: &Method,
+        tier: Tier,
+        low_args: &[String],
+        worded: bool,
+    ) -> Vec<Parameter> {
+        let path_names: Vec<&str> =
+            method.path.split('/').filter_map(|step| step.strip_prefix('{')?.strip_suffix('}')).collect();
         for name in path_names.iter().filter(|name| !method.parameters.properties.contains_key(**name)) {
-            self.problems.push(format!("{operation} {name}"), "the path names it, and the schema does not declare it: add it to [[synthetic]] in fixups.toml");
+            self.problems.push(
+                format!("{operation} {name}"),
+                "the path names it, and the schema does not declare it: add it to [[synthetic]] in fixups.toml",
+            );
         }
         let mut params: Vec<Parameter> = Vec::new();
         for (name, schema) in &method.parameters.properties {
@@ -190,12 +222,21 @@ impl Joiner<'_> {
                 params.push(parameter);
             }
         }
-        let order = |parameter: &Parameter| (path_names.iter().position(|name| *name == parameter.name).unwrap_or(usize::MAX), parameter.name.clone());
+        let order = |parameter: &Parameter| {
+            (path_names.iter().position(|name| *name == parameter.name).unwrap_or(usize::MAX), parameter.name.clone())
+        };
         params.sort_by_key(order);
         params
     }
 
-    fn parameter(&mut self, operation: &str, name: &str, schema: &Schema, place: &'static str, worded: bool) -> Option<Parameter> {
+    fn parameter(
+        &mut self,
+        operation: &str,
+        name: &str,
+        schema: &Schema,
+        place: &'static str,
+        worded: bool,
+    ) -> Option<Parameter> {
         let whole = format!("{operation} {name}");
         let format = match &schema.format {
             Some(apidoc::Format::Named(format)) => Some(format.as_str()),
@@ -219,9 +260,12 @@ impl Joiner<'_> {
         };
         let kind = self.kinds.kind(Place { operation, parameter: name }, schema, role, &mut self.problems);
         let index = self.ranges.range(operation, name, &mut self.problems);
-        let since = self.since(|apidoc| apidoc.methods.get(operation).is_some_and(|method| method.parameters.properties.contains_key(name)));
+        let since = self.since(|apidoc| {
+            apidoc.methods.get(operation).is_some_and(|method| method.parameters.properties.contains_key(name))
+        });
         let since = since.max(self.since(|apidoc| apidoc.methods.contains_key(operation)));
-        let words = if worded { self.glossary.words(operation, name, &mut self.problems).map(str::to_owned) } else { None };
+        let words =
+            if worded { self.glossary.words(operation, name, &mut self.problems).map(str::to_owned) } else { None };
         Some(Parameter {
             name: name.to_owned(),
             place,
@@ -233,7 +277,11 @@ impl Joiner<'_> {
             role_at,
             index,
             requires: schema.requires.clone(),
-            only_with: schema.type_property.clone().filter(|_| !schema.instance_types.is_empty()).map(|property| (property, schema.instance_types.clone())),
+            only_with: schema
+                .type_property
+                .clone()
+                .filter(|_| !schema.instance_types.is_empty())
+                .map(|property| (property, schema.instance_types.clone())),
             since,
             words,
         })
@@ -274,7 +322,10 @@ fn answer(method: &Method, task: Option<TaskKey>, operation: &str, problems: &mu
             Some(TaskKey::Maybe) => Answer::MaybeTask,
             Some(TaskKey::No) => Answer::Value,
             None => {
-                problems.push(operation, "returns a string, and the overlay does not say whether it is a task id: set `task`");
+                problems.push(
+                    operation,
+                    "returns a string, and the overlay does not say whether it is a task id: set `task`",
+                );
                 Answer::Value
             }
         },
@@ -296,7 +347,11 @@ fn fields(schema: &Schema) -> Vec<Field> {
         Some(apidoc::Kind::Array) => "array",
         Some(apidoc::Kind::Null | apidoc::Kind::Any) | None => "any",
     };
-    schema.properties.iter().map(|(name, schema)| Field { name: name.clone(), kind: kind(schema), optional: !schema.required() }).collect()
+    schema
+        .properties
+        .iter()
+        .map(|(name, schema)| Field { name: name.clone(), kind: kind(schema), optional: !schema.required() })
+        .collect()
 }
 
 fn rows(entry: &Entry<Decision>, method: &Method, operation: &str, problems: &mut Problems) -> Rows {
@@ -319,16 +374,23 @@ fn rows(entry: &Entry<Decision>, method: &Method, operation: &str, problems: &mu
             "all" => Rows::All,
             "bound" => Rows::Bound,
             other => {
-                problems.push(&entry.place, format!("rows = \"{other}\": only \"all\", \"bound\" or a list of `subject:column`"));
+                problems.push(
+                    &entry.place,
+                    format!("rows = \"{other}\": only \"all\", \"bound\" or a list of `subject:column`"),
+                );
                 Rows::All
             }
         },
-        (Some(RowsKey::Columns(columns)), true) => Rows::Columns(columns.iter().filter_map(|column| row(column, &entry.place, problems)).collect()),
+        (Some(RowsKey::Columns(columns)), true) => {
+            Rows::Columns(columns.iter().filter_map(|column| row(column, &entry.place, problems)).collect())
+        }
     }
 }
 
 fn row(text: &str, place: &str, problems: &mut Problems) -> Option<(crate::terms::Subject, String)> {
-    let parsed = text.split_once(':').and_then(|(subject, column)| Some((crate::terms::Subject::ALL.iter().copied().find(|known| known.word() == subject)?, column.to_owned())));
+    let parsed = text.split_once(':').and_then(|(subject, column)| {
+        Some((crate::terms::Subject::ALL.iter().copied().find(|known| known.word() == subject)?, column.to_owned()))
+    });
     if parsed.is_none() {
         problems.push(place, format!("`{text}` is not `subject:column`; subjects are guest, node, storage, pool"));
     }
@@ -358,7 +420,9 @@ fn check_decision(operation: &Operation, entry: &Entry<Decision>, problems: &mut
     }
     for name in keys.args.iter().flatten() {
         match operation.parameter(name) {
-            Some(parameter) if parameter.place == "path" => wrong(format!("args: `{name}` is in the path, and those are always allowed")),
+            Some(parameter) if parameter.place == "path" => {
+                wrong(format!("args: `{name}` is in the path, and those are always allowed"))
+            }
             Some(_) => {}
             None => wrong(format!("args: the operation has no parameter `{name}`")),
         }
@@ -367,24 +431,41 @@ fn check_decision(operation: &Operation, entry: &Entry<Decision>, problems: &mut
         wrong(format!("fixed: the operation has no parameter `{name}`"));
     }
     if operation.mutates() != keys.settle.is_some() {
-        wrong(if operation.mutates() { "say how a lost answer is settled (`settle`)" } else { "`settle` is for operations that change something" }.to_owned());
+        wrong(
+            if operation.mutates() {
+                "say how a lost answer is settled (`settle`)"
+            } else {
+                "`settle` is for operations that change something"
+            }
+            .to_owned(),
+        );
     }
     if operation.mutates() != keys.undo.is_some() {
-        wrong(if operation.mutates() { "say what reverses it (`undo`), or why nothing does" } else { "`undo` is for operations that change something" }.to_owned());
+        wrong(
+            if operation.mutates() {
+                "say what reverses it (`undo`), or why nothing does"
+            } else {
+                "`undo` is for operations that change something"
+            }
+            .to_owned(),
+        );
     }
     let token_reaches = matches!(operation.permission, Permission::RootOnly);
     if token_reaches && !matches!(keys.offered, Some(OfferedKey::Never(_))) && keys.tier != Tier::Read {
         wrong("no API token can call it: `offered = { never = \"root-only\" }`".to_owned());
     }
     let secret = keys.flags.contains(&Flag::SecretOut);
-    let closed = matches!(keys.offered, Some(OfferedKey::Never(_))) || matches!(keys.offered, Some(OfferedKey::OptIn(Reason::ReturnsCredential))) && !keys.leaves.is_empty();
+    let closed = matches!(keys.offered, Some(OfferedKey::Never(_)))
+        || matches!(keys.offered, Some(OfferedKey::OptIn(Reason::ReturnsCredential))) && !keys.leaves.is_empty();
     if secret && keys.tier == Tier::Read && !closed {
         wrong("its answer may hold a secret: `never`, or `opt-in = \"returns-a-credential\"` with `leaves`".to_owned());
     }
     if let Rows::Columns(columns) = &operation.rows
         && let Answer::List(fields) = &operation.answer
     {
-        for (_, column) in columns.iter().filter(|(_, column)| !fields.is_empty() && !fields.iter().any(|field| field.name == *column)) {
+        for (_, column) in
+            columns.iter().filter(|(_, column)| !fields.is_empty() && !fields.iter().any(|field| field.name == *column))
+        {
             wrong(format!("rows: its rows have no column `{column}`"));
         }
     }
@@ -398,8 +479,12 @@ fn check_references(operations: &[Operation], internal: &BTreeMap<String, String
     }
     for operation in operations {
         match &operation.keys.undo {
-            Some(UndoKey::Operation(name)) if !names.contains(name.as_str()) => problems.push(&operation.decided_at, format!("undo: there is no operation `{name}`")),
-            Some(UndoKey::None(why)) if why.none.trim().is_empty() => problems.push(&operation.decided_at, "undo: say why there is none"),
+            Some(UndoKey::Operation(name)) if !names.contains(name.as_str()) => {
+                problems.push(&operation.decided_at, format!("undo: there is no operation `{name}`"))
+            }
+            Some(UndoKey::None(why)) if why.none.trim().is_empty() => {
+                problems.push(&operation.decided_at, "undo: say why there is none")
+            }
             _ => {}
         }
     }
@@ -408,7 +493,9 @@ fn check_references(operations: &[Operation], internal: &BTreeMap<String, String
 /// `privileges.toml` covers every operation whose check is in PVE's code, and every config option; nothing else.
 fn check_privileges(operations: &[Operation], privileges: &Privileges, problems: &mut Problems) {
     let place = "privileges.toml";
-    let in_code = |operation: &Operation| matches!(operation.permission, Permission::InCode(_) | Permission::Schema(Permissions::AllUsers));
+    let in_code = |operation: &Operation| {
+        matches!(operation.permission, Permission::InCode(_) | Permission::Schema(Permissions::AllUsers))
+    };
     for operation in operations.iter().filter(|operation| in_code(operation)) {
         if !privileges.operations.contains_key(&operation.name) {
             problems.push(&operation.name, "its privileges are checked in PVE's code: say which in privileges.toml");
@@ -416,14 +503,26 @@ fn check_privileges(operations: &[Operation], privileges: &Privileges, problems:
     }
     for name in privileges.operations.keys() {
         if !operations.iter().any(|operation| operation.name == *name && in_code(operation)) {
-            problems.push(place, format!("`{name}` is not an operation whose privileges are checked in code: remove it, or correct it"));
+            problems.push(
+                place,
+                format!("`{name}` is not an operation whose privileges are checked in code: remove it, or correct it"),
+            );
         }
     }
-    for (options, paths) in [(&privileges.qemu, ["/nodes/{node}/qemu", "/nodes/{node}/qemu/{vmid}/config"]), (&privileges.lxc, ["/nodes/{node}/lxc", "/nodes/{node}/lxc/{vmid}/config"])] {
+    for (options, paths) in [
+        (&privileges.qemu, ["/nodes/{node}/qemu", "/nodes/{node}/qemu/{vmid}/config"]),
+        (&privileges.lxc, ["/nodes/{node}/lxc", "/nodes/{node}/lxc/{vmid}/config"]),
+    ] {
         let known: BTreeSet<&str> = operations
             .iter()
             .filter(|operation| operation.verb != "GET" && paths.contains(&operation.path.as_str()))
-            .flat_map(|operation| operation.params.iter().filter(|parameter| parameter.place != "path" && parameter.role != Role::GuestNew).map(|parameter| parameter.name.as_str()))
+            .flat_map(|operation| {
+                operation
+                    .params
+                    .iter()
+                    .filter(|parameter| parameter.place != "path" && parameter.role != Role::GuestNew)
+                    .map(|parameter| parameter.name.as_str())
+            })
             .collect();
         for option in options.keys().filter(|option| !known.contains(option.as_str())) {
             problems.push(place, format!("`{option}` is not an option of {}: remove it, or correct it", paths[0]));
@@ -442,7 +541,10 @@ struct Ranges<'a> {
 
 impl<'a> Ranges<'a> {
     fn new(entries: &'a [Entry<Range>], problems: &mut Problems) -> Self {
-        Self { entries: entries.iter().map(|entry| (entry, patterns(&entry.value.only, &entry.place, problems))).collect(), uses: Uses::default() }
+        Self {
+            entries: entries.iter().map(|entry| (entry, patterns(&entry.value.only, &entry.place, problems))).collect(),
+            uses: Uses::default(),
+        }
     }
 
     fn range(&mut self, operation: &str, name: &str, problems: &mut Problems) -> Option<(u16, u16)> {
@@ -451,7 +553,9 @@ impl<'a> Ranges<'a> {
         }
         let mut found = Vec::new();
         for (entry, only) in &self.entries {
-            if entry.value.names.iter().any(|known| known == name) && (only.is_empty() || only.iter().any(|pattern| pattern.matches(operation))) {
+            if entry.value.names.iter().any(|known| known == name)
+                && (only.is_empty() || only.iter().any(|pattern| pattern.matches(operation)))
+            {
                 self.uses.mark(format!("{} {name}", entry.place));
                 for pattern in only.iter().filter(|pattern| pattern.matches(operation)) {
                     self.uses.mark(format!("{} {}", entry.place, pattern.as_str()));
@@ -462,7 +566,10 @@ impl<'a> Ranges<'a> {
         match found.as_slice() {
             [range] => Some(*range),
             [] => {
-                problems.push(format!("{operation} {name}"), "an indexed parameter whose range the apidoc lost: add it to [[ranges]] in fixups.toml");
+                problems.push(
+                    format!("{operation} {name}"),
+                    "an indexed parameter whose range the apidoc lost: add it to [[ranges]] in fixups.toml",
+                );
                 None
             }
             _ => {
@@ -478,7 +585,12 @@ impl<'a> Ranges<'a> {
                 self.uses.require_part(&format!("{} {name}", entry.place), name, &entry.place, problems);
             }
             for pattern in only {
-                self.uses.require_part(&format!("{} {}", entry.place, pattern.as_str()), pattern.as_str(), &entry.place, problems);
+                self.uses.require_part(
+                    &format!("{} {}", entry.place, pattern.as_str()),
+                    pattern.as_str(),
+                    &entry.place,
+                    problems,
+                );
             }
         }
     }

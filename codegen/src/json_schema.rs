@@ -40,7 +40,11 @@ fn of(kind: &Kind, model: &Model) -> Value {
                 put("type", json!("string"));
                 min_length.map(|least| put("minLength", json!(least)));
                 max_length.map(|most| put("maxLength", json!(most)));
-                pattern.and_then(|at| model.patterns.get(at)).and_then(|pattern| portable(pattern)).map(|pattern| put("pattern", json!(pattern)));
+                if let Some(pattern) =
+                    pattern.and_then(|at| model.patterns.get(at)).and_then(|pattern| portable(pattern))
+                {
+                    put("pattern", json!(pattern));
+                }
             }
         }
         Kind::Choice(choices) => {
@@ -66,7 +70,7 @@ fn portable(pattern: &str) -> Option<String> {
 pub fn output(answer: &Answer) -> Option<Value> {
     match answer {
         Answer::Object(fields) if !fields.is_empty() => Some(object(fields)),
-        Answer::List(fields) if !fields.is_empty() => Some(page(object(fields))),
+        Answer::List(fields) if !fields.is_empty() => Some(page(&object(fields))),
         _ => None,
     }
 }
@@ -75,16 +79,16 @@ pub fn output(answer: &Answer) -> Option<Value> {
 pub fn guest_page() -> Value {
     let text = || json!({"type": "string"});
     let number = || json!({"type": "number"});
-    page(json!({
+    page(&json!({
         "type": "object",
         "properties": {
-            "cluster": text(), "vmid": {"type": "integer"}, "name": text(), "type": text(), "status": text(), "node": text(), "tags": text(), "pool": text(),
+            "cluster": text(), "vmid": {"type": "integer"}, "name": text(), "type": text(), "status": text(), "node": text(), "tags": {"type": "array", "items": {"type": "string"}}, "pool": text(),
             "template": {"type": "boolean"}, "cpu": number(), "maxcpu": number(), "mem": number(), "maxmem": number(), "disk": number(), "maxdisk": number(), "uptime": number(),
         },
     }))
 }
 
-fn page(element: Value) -> Value {
+fn page(element: &Value) -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -100,6 +104,10 @@ fn page(element: Value) -> Value {
 
 /// Nothing is required: PVE leaves out what does not apply, and `fields` leaves out what is not wanted.
 fn object(fields: &[Field]) -> Value {
-    let properties: Map<String, Value> = fields.iter().filter(|field| field.kind != "any").map(|field| (field.name.clone(), json!({"type": field.kind}))).collect();
+    let properties: Map<String, Value> = fields
+        .iter()
+        .filter(|field| field.kind != "any")
+        .map(|field| (field.name.clone(), json!({"type": field.kind})))
+        .collect();
     json!({"type": "object", "properties": properties})
 }

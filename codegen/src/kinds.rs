@@ -45,12 +45,26 @@ impl<'a> Kinds<'a> {
             Some(apidoc::Kind::Integer) if schema.format == Some(apidoc::Format::Named("pve-vmid".to_owned())) => {
                 Kind::Text { value: Value::Vmid, pattern: None, min_length: None, max_length: None }
             }
-            Some(apidoc::Kind::Integer) => Kind::Integer(whole(schema.minimum.as_ref()), whole(schema.maximum.as_ref())),
+            Some(apidoc::Kind::Integer) => {
+                Kind::Integer(whole(schema.minimum.as_ref()), whole(schema.maximum.as_ref()))
+            }
             Some(apidoc::Kind::Number) => Kind::Number(real(schema.minimum.as_ref()), real(schema.maximum.as_ref())),
             Some(apidoc::Kind::Array) => Kind::Array(Box::new(self.element(place, schema, role, problems))),
-            Some(apidoc::Kind::String) => self.string(place, schema, role, problems),
+            Some(apidoc::Kind::String) => {
+                if let Some(pattern) = &schema.pattern
+                    && let Err(error) = regex::Regex::new(&rust_pattern(pattern))
+                {
+                    let why = error.to_string();
+                    let why = why.lines().last().unwrap_or_default();
+                    problems.push(place.text(), format!("the pattern `{pattern}` is not understood ({why}): teach codegen/src/kinds.rs, or repair it in fixups.toml"));
+                }
+                self.string(place, schema, role, problems)
+            }
             Some(other) => {
-                problems.push(place.text(), format!("a parameter of type {other:?}: teach the generator what callers may give"));
+                problems.push(
+                    place.text(),
+                    format!("a parameter of type {other:?}: teach the generator what callers may give"),
+                );
                 plain()
             }
             None => {
@@ -79,7 +93,10 @@ impl<'a> Kinds<'a> {
                 Some(Format::Many(value)) => Kind::List(Box::new(self.text(by_role(value, role), &Schema::default()))),
                 Some(Format::Opaque) => Kind::Property(self.opaque(place, name)),
                 None => {
-                    problems.push(place.text(), format!("format `{name}` is not known: register it in codegen/src/formats.rs"));
+                    problems.push(
+                        place.text(),
+                        format!("format `{name}` is not known: register it in codegen/src/formats.rs"),
+                    );
                     plain()
                 }
             },
@@ -100,7 +117,12 @@ impl<'a> Kinds<'a> {
         })
     }
 
-    fn property_string(&mut self, place: Place<'_>, keys: &BTreeMap<String, Schema>, problems: &mut Problems) -> String {
+    fn property_string(
+        &mut self,
+        place: Place<'_>,
+        keys: &BTreeMap<String, Schema>,
+        problems: &mut Problems,
+    ) -> String {
         let keys = keys.iter().map(|(name, schema)| (name.clone(), self.key(place, name, schema, problems))).collect();
         self.shape(place, &shape_name(place), keys)
     }
@@ -177,6 +199,7 @@ fn by_role(value: Value, role: Role) -> Value {
         (Value::Plain, Role::Node | Role::NodeList) => Value::Node,
         (Value::Plain, Role::Storage) => Value::Storage,
         (Value::Plain, Role::Pool) => Value::Pool,
+        (Value::Plain, Role::Volume) => Value::Volume,
         _ => value,
     }
 }
@@ -189,9 +212,18 @@ fn real(number: Option<&serde_json::Number>) -> Option<f64> {
     number.and_then(serde_json::Number::as_f64)
 }
 
-/// PVE anchors its patterns itself; `(?^i:…)` is Perl's way to print a compiled one.
+/// PVE anchors its patterns itself; `(?^FLAGS:…)` is Perl's way to print a compiled one, which starts from
+/// Perl's defaults.
 pub fn rust_pattern(perl: &str) -> String {
-    let inner = perl.replace("(?^:", "(?:").replace("(?^i:", "(?i:");
+    let mut parts = perl.split("(?^");
+    let mut inner = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (flags, rest) = part.split_once(':').unwrap_or((part, ""));
+        inner.push_str(if flags.contains('i') { "(?i:" } else { "(?:" });
+        inner.push_str(rest);
+    }
+    // Two spellings that only Perl has: an open lower bound, and NUL as an octal escape.
+    let inner = inner.replace("{,", "{0,").replace("\\0", "\\x00");
     format!("^(?:{inner})$")
 }
 
@@ -215,7 +247,12 @@ fn shape_name(place: Place<'_>) -> String {
 /// `pve-qm-boot` becomes `PveQmBoot`.
 pub fn camel(text: &str) -> String {
     text.split(|character: char| !character.is_ascii_alphanumeric())
-        .map(|word| word.chars().enumerate().map(|(at, character)| if at == 0 { character.to_ascii_uppercase() } else { character }).collect::<String>())
+        .map(|word| {
+            word.chars()
+                .enumerate()
+                .map(|(at, character)| if at == 0 { character.to_ascii_uppercase() } else { character })
+                .collect::<String>()
+        })
         .collect()
 }
 

@@ -41,7 +41,9 @@ fn run(words: &[&str], workspace: &Path) -> Result<String, String> {
     match words {
         [] => write(workspace),
         ["--check"] => check(workspace),
-        ["pin", "--release", release, source] => pin::run(release, Path::new(source), &schema).map_err(|error| error.to_string()),
+        ["pin", "--release", release, source] => {
+            pin::run(release, Path::new(source), &schema).map_err(|error| error.to_string())
+        }
         ["diff", old, new] => diff::run(&schema, old, new).map_err(|error| error.to_string()),
         ["explain", operation] => explain::explain(&inputs(workspace)?, operation).map_err(|error| error.to_string()),
         _ => Err(USAGE.to_owned()),
@@ -59,7 +61,12 @@ fn write(workspace: &Path) -> Result<String, String> {
     Ok(if differences.is_empty() {
         format!("{} files are up to date\n", output.files.len())
     } else {
-        format!("wrote {} of {} files; review `git diff generated/`\n{}", differences.len(), output.files.len(), describe(&differences))
+        format!(
+            "wrote {} of {} files; review `git diff generated/`\n{}",
+            differences.len(),
+            output.files.len(),
+            describe(&differences)
+        )
     })
 }
 
@@ -69,5 +76,9 @@ fn check(workspace: &Path) -> Result<String, String> {
     if differences.is_empty() {
         return Ok(format!("{} files are up to date\n", output.files.len()));
     }
-    Err(format!("generated/ does not match schema/: {} files differ\n{}run `cargo codegen`, then review `git diff generated/`", differences.len(), describe(&differences)))
+    Err(format!(
+        "generated/ does not match schema/: {} files differ\n{}run `cargo codegen`, then review `git diff generated/`",
+        differences.len(),
+        describe(&differences)
+    ))
 }

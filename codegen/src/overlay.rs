@@ -419,12 +419,16 @@ impl File<'_> {
     fn entries<T>(&self, spanned: Vec<Spanned<T>>) -> Vec<Entry<T>> {
         spanned
             .into_iter()
-            .map(|item| Entry { place: format!("{}:{}", self.name, self.line(item.span().start)), value: item.into_inner() })
+            .map(|item| Entry {
+                place: format!("{}:{}", self.name, self.line(item.span().start)),
+                value: item.into_inner(),
+            })
             .collect()
     }
 
     fn decisions(&self) -> Result<Vec<Entry<Decision>>, Problems> {
-        let Some(area) = Area::ALL.iter().copied().find(|area| Some(area.word()) == self.name.strip_suffix(".toml")) else {
+        let Some(area) = Area::ALL.iter().copied().find(|area| Some(area.word()) == self.name.strip_suffix(".toml"))
+        else {
             return Err(problem(self.name, "not a file of the overlay; schema/README.md lists them"));
         };
         let parsed: AreaFile = self.parse()?;
@@ -433,7 +437,10 @@ impl File<'_> {
         for (name, keys) in parsed.operations {
             let place = format!("{}:{} {}", self.name, self.line(name.span().start), name.get_ref());
             match Pattern::parse(name.get_ref()).filter(|_| !name.get_ref().contains('*')) {
-                Some(pattern) => decisions.push(Entry { place, value: Decision { area, pattern, is_pattern: false, except: Vec::new(), keys } }),
+                Some(pattern) => decisions.push(Entry {
+                    place,
+                    value: Decision { area, pattern, is_pattern: false, except: Vec::new(), keys },
+                }),
                 None => problems.push(place, "not the name of an operation: `VERB /path`, without `*`"),
             }
         }
@@ -451,10 +458,14 @@ fn pattern_entry(area: Area, mut table: toml::Table, place: &str) -> Result<Deci
     let Some(toml::Value::String(text)) = table.remove("match") else {
         return Err(problem(place, "a pattern needs `match = \"VERB /path\"`"));
     };
-    let pattern = Pattern::parse(&text).ok_or_else(|| problem(place, format!("`{text}` is not a pattern: `VERB /path`, with `*` for one step and a final `**`")))?;
+    let pattern = Pattern::parse(&text).ok_or_else(|| {
+        problem(place, format!("`{text}` is not a pattern: `VERB /path`, with `*` for one step and a final `**`"))
+    })?;
     let except = match table.remove("except") {
         None => Vec::new(),
-        Some(value) => value.try_into().map_err(|error: toml::de::Error| problem(place, format!("except: {}", error.message())))?,
+        Some(value) => {
+            value.try_into().map_err(|error: toml::de::Error| problem(place, format!("except: {}", error.message())))?
+        }
     };
     let keys = table.try_into().map_err(|error: toml::de::Error| problem(place, error.message()))?;
     Ok(Decision { area, pattern, is_pattern: true, except, keys })
@@ -501,7 +512,10 @@ impl Uses {
     /// Reports a part of the entry at `place` if `mark` was never made.
     pub fn require_part(&self, mark: &str, part: &str, place: &str, problems: &mut Problems) {
         if !self.0.contains(mark) {
-            problems.push(place, format!("`{part}` matches nothing in the newest pinned release: remove it, or correct it"));
+            problems.push(
+                place,
+                format!("`{part}` matches nothing in the newest pinned release: remove it, or correct it"),
+            );
         }
     }
 }

@@ -19,7 +19,9 @@ impl Pattern {
 
     /// Whether the operation `VERB /path` falls under it.
     pub fn matches(&self, operation: &str) -> bool {
-        let (Some((verb, path)), Some((wanted_verb, wanted_path))) = (operation.split_once(' '), self.text.split_once(' ')) else {
+        let (Some((verb, path)), Some((wanted_verb, wanted_path))) =
+            (operation.split_once(' '), self.text.split_once(' '))
+        else {
             return false;
         };
         if wanted_verb != "*" && wanted_verb != verb {

@@ -156,7 +156,10 @@ pub fn verify(pin: &Pin, apidoc: &Apidoc) -> Result<(), String> {
     if found == (pin.paths, pin.methods) {
         return Ok(());
     }
-    Err(format!("has {} paths and {} operations, but pins.toml says {} and {}", found.0, found.1, pin.paths, pin.methods))
+    Err(format!(
+        "has {} paths and {} operations, but pins.toml says {} and {}",
+        found.0, found.1, pin.paths, pin.methods
+    ))
 }
 
 fn read(path: &Path) -> Result<String, PinError> {

@@ -182,6 +182,7 @@ vocabulary! {
         ConfigId = "config-id", "A letter, then letters, digits, `-` and `_`.";
         Iface = "iface", "A network interface of a node.";
         Cidr = "cidr", "An address with a prefix length, or a single address.";
+        CidrOrAlias = "cidr-or-alias", "The same, or the name of a firewall alias.";
         Mac = "mac", "A MAC address.";
         Size = "size", "A disk size such as `32G`.";
         Tag = "tag", "One guest tag.";

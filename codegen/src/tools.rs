@@ -14,7 +14,19 @@ use crate::terms::{Flag, Role, Tier};
 const LONGEST_NAME: usize = 40;
 
 /// Arguments of the server's own; a parameter of PVE with such a name means something else.
-const WIRE_NAMES: &[&str] = &["cluster", "fields", "cursor", "limit", "query", "reads", "steps", "change_id", "change_digest", "reason", "idempotency_key"];
+const WIRE_NAMES: &[&str] = &[
+    "cluster",
+    "fields",
+    "cursor",
+    "limit",
+    "query",
+    "reads",
+    "steps",
+    "change_id",
+    "change_digest",
+    "reason",
+    "idempotency_key",
+];
 
 /// The names of projections that the runtime has.
 const PROJECTIONS: &[&str] = &["guests"];
@@ -60,7 +72,9 @@ pub fn tools(entries: &[Entry<overlay::Tool>], wire: &Wire, model: &Model, probl
 }
 
 fn check_name(name: &str, place: &str, problems: &mut Problems) {
-    let fits = !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let fits = !name.is_empty()
+        && name.len() <= LONGEST_NAME
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     if !fits {
         problems.push(place, format!("a tool's name has at most {LONGEST_NAME} characters of a-z, 0-9 and _"));
     }
@@ -155,8 +169,10 @@ impl Builder<'_> {
             schema.insert("items".to_owned(), self.argument(items));
         }
         if let Some(properties) = &argument.properties {
-            let required: Vec<&str> = properties.iter().filter(|property| property.required).map(|property| property.name.as_str()).collect();
-            let properties: Map<String, Value> = properties.iter().map(|property| (property.name.clone(), self.argument(property))).collect();
+            let required: Vec<&str> =
+                properties.iter().filter(|property| property.required).map(|property| property.name.as_str()).collect();
+            let properties: Map<String, Value> =
+                properties.iter().map(|property| (property.name.clone(), self.argument(property))).collect();
             schema.insert("properties".to_owned(), Value::Object(properties));
             schema.insert("required".to_owned(), json!(required));
             schema.insert("additionalProperties".to_owned(), json!(false));
@@ -168,9 +184,14 @@ impl Builder<'_> {
         let mut properties = Map::new();
         let mut required = Vec::new();
         properties.insert("cluster".to_owned(), json!({"type": "string", "description": self.wire.cluster}));
-        let guest = operations.iter().any(|operation| operation.params.iter().any(|parameter| parameter.place == "path" && parameter.role == Role::GuestTarget));
+        let guest = operations.iter().any(|operation| {
+            operation.params.iter().any(|parameter| parameter.place == "path" && parameter.role == Role::GuestTarget)
+        });
         if guest {
-            properties.insert("vmid".to_owned(), json!({"type": "integer", "minimum": 100, "maximum": 999_999_999, "description": self.wire.vmid}));
+            properties.insert(
+                "vmid".to_owned(),
+                json!({"type": "integer", "minimum": 100, "maximum": 999_999_999, "description": self.wire.vmid}),
+            );
             required.push("vmid".to_owned());
         }
         for name in &self.tool.args {
@@ -184,13 +205,20 @@ impl Builder<'_> {
         self.check_the_rest(operations, guest);
         let answer = &operations.first().map_or(Answer::Nothing, |operation| operation.answer.clone());
         if let Answer::List(_) | Answer::Object(_) = answer {
-            properties.insert("fields".to_owned(), json!({"type": "array", "items": {"type": "string"}, "description": self.wire.fields}));
+            properties.insert(
+                "fields".to_owned(),
+                json!({"type": "array", "items": {"type": "string"}, "description": self.wire.fields}),
+            );
         }
         if let Answer::List(_) = answer {
-            properties.insert("limit".to_owned(), json!({"type": "integer", "minimum": 1, "maximum": 1000, "description": self.wire.limit}));
+            properties.insert(
+                "limit".to_owned(),
+                json!({"type": "integer", "minimum": 1, "maximum": 1000, "description": self.wire.limit}),
+            );
             properties.insert("cursor".to_owned(), json!({"type": "string", "description": self.wire.cursor}));
         }
-        let output = if self.tool.projection.is_some() { Some(json_schema::guest_page()) } else { json_schema::output(answer) };
+        let output =
+            if self.tool.projection.is_some() { Some(json_schema::guest_page()) } else { json_schema::output(answer) };
         let tier = operations.iter().map(|operation| operation.keys.tier).max().unwrap_or(Tier::Destructive);
         let egress = operations.iter().any(|operation| operation.keys.flags.contains(&Flag::Egress));
         self.envelope(&properties, &required, output, Hints { tier, egress })
@@ -212,7 +240,10 @@ impl Builder<'_> {
             return None;
         };
         if let Some(other) = found.find(|other| other.kind != parameter.kind) {
-            self.problem(format!("args: `{name}` is not the same for both kinds of guest: {:?}, {:?}", parameter.kind, other.kind));
+            self.problem(format!(
+                "args: `{name}` is not the same for both kinds of guest: {:?}, {:?}",
+                parameter.kind, other.kind
+            ));
         }
         if parameter.role == Role::Digest {
             self.problem(format!("args: `{name}` is PVE's lock, which the server supplies"));
@@ -225,7 +256,8 @@ impl Builder<'_> {
     fn check_the_rest(&mut self, operations: &[&Operation], guest: bool) {
         for operation in operations {
             for parameter in operation.params.iter().filter(|parameter| parameter.required) {
-                let by_itself = guest && parameter.place == "path" && ["node", "vmid"].contains(&parameter.name.as_str());
+                let by_itself =
+                    guest && parameter.place == "path" && ["node", "vmid"].contains(&parameter.name.as_str());
                 let given = self.tool.args.contains(&parameter.name) || self.tool.fixed.contains_key(&parameter.name);
                 if !by_itself && !given {
                     self.problem(format!("{} needs `{}`: add it to `args` or `fixed`", operation.name, parameter.name));
@@ -240,7 +272,13 @@ impl Builder<'_> {
         }
     }
 
-    fn envelope(&mut self, properties: &Map<String, Value>, required: &[String], output: Option<Value>, hints: Hints) -> Value {
+    fn envelope(
+        &mut self,
+        properties: &Map<String, Value>,
+        required: &[String],
+        output: Option<Value>,
+        hints: Hints,
+    ) -> Value {
         let read = hints.tier == Tier::Read;
         let mut input = json!({"type": "object", "properties": properties, "additionalProperties": false});
         if let (Some(input), false) = (input.as_object_mut(), required.is_empty()) {

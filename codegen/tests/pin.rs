@@ -1,5 +1,11 @@
 //! The pin: what is read, what is refused, what is written, and what an upgrade report says.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test that panics has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -53,16 +59,21 @@ fn pins_equal_the_expected_facts() {
         assert!(value(&pinned.json_text) == value(&facts), "{release} differs from the expected facts");
         assert_eq!(pinned.methods, methods);
 
-        let record = pin::load_pins(&schema_dir()).unwrap().into_iter().find(|loaded| loaded.pin.release == release).unwrap();
+        let record =
+            pin::load_pins(&schema_dir()).unwrap().into_iter().find(|loaded| loaded.pin.release == release).unwrap();
         assert!(record.text == pinned.json_text, "the committed pin of {release} is not what its source gives");
-        assert_eq!((record.pin.sha256, record.pin.paths, record.pin.methods), (pinned.sha256, pinned.paths, pinned.methods));
+        assert_eq!(
+            (record.pin.sha256, record.pin.paths, record.pin.methods),
+            (pinned.sha256, pinned.paths, pinned.methods)
+        );
     }
 }
 
 #[test]
 fn committed_pins_are_canonical_and_have_their_counts() {
     let pins = pin::load_pins(&schema_dir()).unwrap();
-    let found: Vec<(&str, usize)> = pins.iter().map(|loaded| (loaded.pin.release.as_str(), loaded.apidoc.methods.len())).collect();
+    let found: Vec<(&str, usize)> =
+        pins.iter().map(|loaded| (loaded.pin.release.as_str(), loaded.apidoc.methods.len())).collect();
     assert_eq!(found, COUNTS);
     for loaded in &pins {
         let again = pin::pin(&loaded.pin.release, loaded.text.as_bytes(), "apidoc.json").unwrap();
@@ -79,7 +90,8 @@ fn no_prose_is_left() {
         match value {
             Value::Object(object) => {
                 for (key, value) in object {
-                    let prose = ["description", "verbose_description", "title", "format_description"].contains(&key.as_str());
+                    let prose =
+                        ["description", "verbose_description", "title", "format_description"].contains(&key.as_str());
                     // A property may be called so; it is described by an object, prose is a text.
                     assert!(!prose || value.is_object(), "{place}.{key} is prose");
                     search(value, &format!("{place}.{key}"));
@@ -102,7 +114,13 @@ fn no_prose_is_left() {
 fn only_a_typetext_that_says_something_is_kept() {
     let value: Value = serde_json::from_str(&pinned(SMALL)).unwrap();
     let parameters = &value[0]["children"][0]["children"][1]["info"]["POST"]["parameters"]["properties"];
-    let kept: Vec<&String> = parameters.as_object().unwrap().iter().filter(|(_, schema)| schema.get("typetext").is_some()).map(|(name, _)| name).collect();
+    let kept: Vec<&String> = parameters
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, schema)| schema.get("typetext").is_some())
+        .map(|(name, _)| name)
+        .collect();
     assert_eq!(kept, ["cpu", "when"]);
 }
 
@@ -149,7 +167,8 @@ fn truncated_files_are_refused_wherever_they_end() {
 
 #[test]
 fn a_key_that_stands_twice_is_refused() {
-    let text = SMALL.replace(r#""bios": {"#, r#""vmid": { "type": "string" }, "tag": { "type": "integer" }, "bios": {"#);
+    let text =
+        SMALL.replace(r#""bios": {"#, r#""vmid": { "type": "string" }, "tag": { "type": "integer" }, "bios": {"#);
     let message = refusal(&text);
     assert!(message.contains("2 problems"), "{message}");
     for name in ["vmid", "tag"] {
@@ -220,7 +239,12 @@ fn nothing_is_written_unless_all_was_understood() {
     // Somebody edits a pin by hand.
     let path = pin::path_of(&schema, "9.2");
     fs::write(&path, pinned(COMPOSED)).unwrap();
-    assert!(pin::load_pins(&schema).unwrap_err().to_string().contains("has 1 paths and 1 operations, but pins.toml says 3 and 4"));
+    assert!(
+        pin::load_pins(&schema)
+            .unwrap_err()
+            .to_string()
+            .contains("has 1 paths and 1 operations, but pins.toml says 3 and 4")
+    );
     fs::write(&path, SMALL).unwrap();
     assert!(pin::load_pins(&schema).unwrap_err().to_string().contains("GET /version: `description` is prose"));
     fs::write(schema.join("pins.toml"), record.replace("paths", "roads")).unwrap();
@@ -234,14 +258,18 @@ fn known_mistakes_are_errors_until_a_fixup_repairs_them() {
     let mut value: Value = serde_json::from_str(&text).unwrap();
     let message = Apidoc::from_value(&value, "small").unwrap_err().to_string();
     for problem in ["`min` is a typo of `minimum`", "`enum: null` names no values", "`default: null` is not a value"] {
-        let line = format!("PUT /nodes/{{node}}/apt: parameters.properties.id{}: {problem}; repair it in fixups.toml", match problem.as_bytes()[1] {
-            b'm' => ".min",
-            b'e' => ".enum",
-            _ => ".default",
-        });
+        let line = format!(
+            "PUT /nodes/{{node}}/apt: parameters.properties.id{}: {problem}; repair it in fixups.toml",
+            match problem.as_bytes()[1] {
+                b'm' => ".min",
+                b'e' => ".enum",
+                _ => ".default",
+            }
+        );
         assert!(message.contains(&line), "{line}\nis not in\n{message}");
     }
-    value[0]["children"][0]["children"][0]["info"]["PUT"]["parameters"]["properties"]["id"] = serde_json::json!({"type": "string"});
+    value[0]["children"][0]["children"][0]["info"]["PUT"]["parameters"]["properties"]["id"] =
+        serde_json::json!({"type": "string"});
     assert!(Apidoc::from_value(&value, "small").unwrap().defects.is_empty());
 }
 
@@ -256,7 +284,10 @@ fn facts_are_typed() {
     assert!(!parameter("limit").required() && parameter("vmid").required());
     let Some(Format::Nested(keys)) = &parameter("net[n]").format else { panic!("a property string") };
     assert!(keys["model"].default_key);
-    assert_eq!((keys["virtio"].alias.as_deref(), keys["virtio"].key_alias.as_deref()), (Some("macaddr"), Some("model")));
+    assert_eq!(
+        (keys["virtio"].alias.as_deref(), keys["virtio"].key_alias.as_deref()),
+        (Some("macaddr"), Some("model"))
+    );
     assert!(!keys["virtio"].required());
 
     let perm = |path: &str, privs: &[&str], any, require_param: Option<&str>| Check::Perm {
@@ -291,7 +322,13 @@ fn composed_parameters_are_flattened_without_losing_one() {
     let found: Vec<(&str, bool, String)> = parameters
         .properties
         .iter()
-        .map(|(name, schema)| (name.as_str(), schema.required(), format!("{}={}", schema.type_property.as_deref().unwrap_or(""), schema.instance_types.join("|"))))
+        .map(|(name, schema)| {
+            (
+                name.as_str(),
+                schema.required(),
+                format!("{}={}", schema.type_property.as_deref().unwrap_or(""), schema.instance_types.join("|")),
+            )
+        })
         .collect();
     let row = |name, required, condition: &str| (name, required, condition.to_owned());
     assert_eq!(
@@ -310,8 +347,15 @@ fn composed_parameters_are_flattened_without_losing_one() {
     assert_eq!(parameters.properties["type"].enum_values.as_ref().unwrap().len(), 2);
     let mode = &parameters.properties["mode"];
     assert_eq!(mode.kind, Some(Kind::String));
-    let variants: Vec<_> = mode.one_of.iter().map(|variant| (variant.instance_types.join("|"), variant.enum_values.clone().unwrap().join("|"))).collect();
-    assert_eq!(variants, [("node-affinity".to_owned(), "a|b".to_owned()), ("resource-affinity".to_owned(), "c".to_owned())]);
+    let variants: Vec<_> = mode
+        .one_of
+        .iter()
+        .map(|variant| (variant.instance_types.join("|"), variant.enum_values.clone().unwrap().join("|")))
+        .collect();
+    assert_eq!(
+        variants,
+        [("node-affinity".to_owned(), "a|b".to_owned()), ("resource-affinity".to_owned(), "c".to_owned())]
+    );
 }
 
 #[test]
@@ -361,7 +405,10 @@ fn the_report_lists_exactly_the_added_operations() {
     assert_eq!(listed, expected);
     assert!(section(&report, "Operations removed: 0").contains("None."));
     assert!(section(&report, "Parameters removed").contains("`maxfiles` of 3 operations"));
-    assert!(section(&report, "Parameters tightened").contains("`name` of `GET /nodes/{node}/apt/changelog`: pattern none -> "));
+    assert!(
+        section(&report, "Parameters tightened")
+            .contains("`name` of `GET /nodes/{node}/apt/changelog`: pattern none -> ")
+    );
     assert!(!section(&report, "Parameters tightened").contains("required"), "9.2 requires nothing new");
     for name in &expected {
         assert!(section(&report, "Overlay lines").contains(&format!("\n\"{name}\" = {{ tier = ")), "{name}");
@@ -376,16 +423,22 @@ fn the_report_tells_tightened_from_loosened() {
     let changed = SMALL
         .replace(r#""maximum": 999999999, "typetext": "<integer> (100 - 999999999)""#, r#""maximum": 9999999999"#)
         .replace(r#""minimum": 100"#, r#""minimum": 200"#)
-        .replace(r#""enum": ["seabios", "ovmf"], "optional": 1, "typetext": "<ovmf | seabios>""#, r#""enum": ["ovmf", "other"]"#)
+        .replace(
+            r#""enum": ["seabios", "ovmf"], "optional": 1, "typetext": "<ovmf | seabios>""#,
+            r#""enum": ["ovmf", "other"]"#,
+        )
         .replace(r#""tag": {"#, r#""label": {"#)
         .replace(r#""protected": 1, "proxyto": "node""#, r#""protected": 0"#)
         .replace(r#"["perm", "/vms/{vmid}", ["VM.Allocate"]],"#, "")
         .replace(r#""enum": ["virtio", "e1000"]"#, r#""enum": ["virtio"]"#)
         .replace(r#""title": { "type": "string", "optional": 1 }"#, r#""title": { "type": "integer", "optional": 1 }"#)
         .replace(r#""when": { "type": "string""#, r#""when": { "type": "string", "default": "now""#)
-        .replace(r#""GET": {
-                "method": "GET""#, r#""DELETE": {
-                "method": "DELETE""#);
+        .replace(
+            r#""GET": {
+                "method": "GET""#,
+            r#""DELETE": {
+                "method": "DELETE""#,
+        );
     let read = |text: &str| Apidoc::parse(&pinned(text), "small").unwrap();
     let report = diff::report(&read(SMALL), "1.0", &read(&changed), "1.1");
     let create = "of `POST /nodes/{node}/qemu`";

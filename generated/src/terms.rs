@@ -461,6 +461,8 @@ pub enum Value {
     Iface,
     /// An address with a prefix length, or a single address.
     Cidr,
+    /// The same, or the name of a firewall alias.
+    CidrOrAlias,
     /// A MAC address.
     Mac,
     /// A disk size such as `32G`.
@@ -471,7 +473,7 @@ pub enum Value {
 
 impl Value {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Plain, Self::Vmid, Self::Node, Self::Storage, Self::Volume, Self::Snapshot, Self::Pool, Self::Upid, Self::User, Self::ConfigId, Self::Iface, Self::Cidr, Self::Mac, Self::Size, Self::Tag, ];
+    pub const ALL: &'static [Self] = &[Self::Plain, Self::Vmid, Self::Node, Self::Storage, Self::Volume, Self::Snapshot, Self::Pool, Self::Upid, Self::User, Self::ConfigId, Self::Iface, Self::Cidr, Self::CidrOrAlias, Self::Mac, Self::Size, Self::Tag, ];
 
     /// The word in the overlay and in messages.
     pub const fn as_str(self) -> &'static str {
@@ -488,6 +490,7 @@ impl Value {
             Self::ConfigId => "config-id",
             Self::Iface => "iface",
             Self::Cidr => "cidr",
+            Self::CidrOrAlias => "cidr-or-alias",
             Self::Mac => "mac",
             Self::Size => "size",
             Self::Tag => "tag",

@@ -111,7 +111,9 @@ impl Reader {
     fn variants_of(&mut self, object: &Map<String, Value>, value: &Value) -> Part {
         let type_property = self.required(object, "type-property");
         let type_property = type_property.and_then(|value| self.at("type-property", |reader| reader.text(value)));
-        let type_schema = object.get("type-property-schema").map(|value| self.at("type-property-schema", |reader| reader.schema(value)));
+        let type_schema = object
+            .get("type-property-schema")
+            .map(|value| self.at("type-property-schema", |reader| reader.schema(value)));
         let variants = self.at("oneOf", |reader| reader.parts(value, true));
         let Some(type_property) = type_property else { return Part::default() };
 
@@ -123,7 +125,9 @@ impl Reader {
             for (name, mut schema) in variant.properties {
                 if name != type_property {
                     if schema.type_property.is_some() {
-                        self.problem(format!("`{name}` has a condition of its own inside a variant, which is not understood"));
+                        self.problem(format!(
+                            "`{name}` has a condition of its own inside a variant, which is not understood"
+                        ));
                     }
                     schema.type_property = Some(type_property.clone());
                     schema.instance_types.clone_from(&variant.instance_types);
@@ -131,7 +135,8 @@ impl Reader {
                 occurrences.entry(name).or_default().push(schema);
             }
         }
-        let mut properties: Properties = occurrences.into_iter().filter_map(|(name, found)| Some((name, either(found, total)?))).collect();
+        let mut properties: Properties =
+            occurrences.into_iter().filter_map(|(name, found)| Some((name, either(found, total)?))).collect();
         if let Some(schema) = type_schema {
             // It describes all variants; what a variant says about its own type is part of that.
             properties.insert(type_property, schema);
@@ -188,7 +193,14 @@ fn either(found: Vec<Schema>, total: usize) -> Option<Schema> {
         return Some(Schema { optional, instance_types, ..first.clone() });
     }
     let kind = first.kind.filter(|kind| found.iter().all(|schema| schema.kind == Some(*kind)));
-    Some(Schema { kind, optional, instance_types, type_property: first.type_property.clone(), one_of: found, ..Schema::default() })
+    Some(Schema {
+        kind,
+        optional,
+        instance_types,
+        type_property: first.type_property.clone(),
+        one_of: found,
+        ..Schema::default()
+    })
 }
 
 /// Parts hold together, so one that denies unknown properties denies them for all.

@@ -21,7 +21,10 @@ pub fn decode(text: &str, source_name: &str) -> Result<Value, ApidocErrors> {
 pub fn decode_source(bytes: &[u8], source_name: &str) -> Result<Value, ApidocErrors> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let offset = error.valid_up_to();
-        ApidocErrors::whole(source_name, format!("is not text: byte {offset} is not UTF-8. Give the file as it is, unpacked"))
+        ApidocErrors::whole(
+            source_name,
+            format!("is not text: byte {offset} is not UTF-8. Give the file as it is, unpacked"),
+        )
     })?;
     let start = text.trim_start();
     if start.starts_with('[') {
@@ -155,7 +158,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
             let seed = Seed { duplicates: self.duplicates, path: Some(&trail) };
             let value = entries.next_value_seed(seed)?;
             if map.contains_key(&key) {
-                let place = Place { operation: String::new(), path: trail.to_string(), problem: "stands twice in one object".to_owned() };
+                let place = Place {
+                    operation: String::new(),
+                    path: trail.to_string(),
+                    problem: "stands twice in one object".to_owned(),
+                };
                 self.duplicates.borrow_mut().push(place);
             }
             map.insert(key, value);

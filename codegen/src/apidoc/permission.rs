@@ -107,8 +107,12 @@ impl Reader {
                 let privs = self.at("1", |reader| reader.privileges(privs));
                 let groups_param = match options {
                     [] => None,
-                    [Value::String(name), Value::String(mode)] if name == "groups_param" && mode == "create" => Some(GroupsParam::Create),
-                    [Value::String(name), Value::String(mode)] if name == "groups_param" && mode == "update" => Some(GroupsParam::Update),
+                    [Value::String(name), Value::String(mode)] if name == "groups_param" && mode == "create" => {
+                        Some(GroupsParam::Create)
+                    }
+                    [Value::String(name), Value::String(mode)] if name == "groups_param" && mode == "update" => {
+                        Some(GroupsParam::Update)
+                    }
                     _ => {
                         self.problem("unknown options of userid-group");
                         None
@@ -117,10 +121,16 @@ impl Reader {
                 Some(Check::UserIdGroup { privs, groups_param })
             }
             ("userid-param", [Value::String(what)]) if what == "self" => Some(Check::UserIdParam(UserIdParam::Own)),
-            ("userid-param", [Value::String(what)]) if what == "Realm.AllocateUser" => Some(Check::UserIdParam(UserIdParam::AllocateUser)),
+            ("userid-param", [Value::String(what)]) if what == "Realm.AllocateUser" => {
+                Some(Check::UserIdParam(UserIdParam::AllocateUser))
+            }
             ("perm-modify", [Value::String(path)]) => Some(Check::PermModify(path.clone())),
             _ => {
-                self.problem(format!("unknown permission check {:?} with {} operands", operator.chars().take(60).collect::<String>(), rest.len()));
+                self.problem(format!(
+                    "unknown permission check {:?} with {} operands",
+                    operator.chars().take(60).collect::<String>(),
+                    rest.len()
+                ));
                 None
             }
         }
@@ -139,8 +149,11 @@ impl Reader {
         for option in options.chunks(2) {
             match option {
                 [Value::String(name), value] if name == "any" => any = self.at("any", |reader| reader.flag(value))?,
-                [Value::String(name), Value::String(parameter)] if name == "require_param" => require_param = Some(parameter.clone()),
-                _ => self.problem(format!("unknown option of perm: {}", option.first().map(describe).unwrap_or_default())),
+                [Value::String(name), Value::String(parameter)] if name == "require_param" => {
+                    require_param = Some(parameter.clone())
+                }
+                _ => self
+                    .problem(format!("unknown option of perm: {}", option.first().map(describe).unwrap_or_default())),
             }
         }
         Some(Check::Perm { path: path?, privs, any, require_param })

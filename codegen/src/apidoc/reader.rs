@@ -70,7 +70,9 @@ impl Reader {
         if !prose.contains(&key) {
             self.problem(format!("unknown key `{key}`"));
         } else if !self.mode.prose {
-            self.problem(format!("`{key}` is prose, which a pinned file does not hold; write it with `cargo codegen pin`"));
+            self.problem(format!(
+                "`{key}` is prose, which a pinned file does not hold; write it with `cargo codegen pin`"
+            ));
         } else if !value.is_string() {
             self.at(key, |reader| reader.problem("is not a text"));
         }

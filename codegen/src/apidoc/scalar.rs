@@ -18,7 +18,10 @@ impl Reader {
     /// A list of texts.
     pub(super) fn texts(&mut self, value: &Value) -> Vec<String> {
         let list = self.list(value).unwrap_or_default();
-        list.iter().enumerate().filter_map(|(index, element)| self.at(index.to_string(), |reader| reader.text(element))).collect()
+        list.iter()
+            .enumerate()
+            .filter_map(|(index, element)| self.at(index.to_string(), |reader| reader.text(element)))
+            .collect()
     }
 
     /// A switch: 0 or 1.

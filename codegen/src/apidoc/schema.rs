@@ -185,7 +185,9 @@ impl Reader {
             "optional" => schema.optional = self.flag(value),
             "default" => match value {
                 Value::Null => self.defect("`default: null` is not a value"),
-                Value::Array(_) | Value::Object(_) => self.problem(format!("is {}, not a single value", describe(value))),
+                Value::Array(_) | Value::Object(_) => {
+                    self.problem(format!("is {}, not a single value", describe(value)))
+                }
                 single => schema.default = Some(single.clone()),
             },
             "minimum" => schema.minimum = self.number(value),
@@ -286,7 +288,27 @@ impl Reader {
 
 /// The keys of a schema that are read.
 const KEYS: [&str; 23] = [
-    "type", "format", "properties", "items", "additionalProperties", "optional", "default", "minimum", "maximum",
-    "minLength", "maxLength", "pattern", "enum", "typetext", "alias", "keyAlias", "default_key", "requires", "renderer", "links",
-    "instance-types", "type-property", "oneOf",
+    "type",
+    "format",
+    "properties",
+    "items",
+    "additionalProperties",
+    "optional",
+    "default",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "enum",
+    "typetext",
+    "alias",
+    "keyAlias",
+    "default_key",
+    "requires",
+    "renderer",
+    "links",
+    "instance-types",
+    "type-property",
+    "oneOf",
 ];

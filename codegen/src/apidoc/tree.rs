@@ -35,7 +35,8 @@ impl Tree {
     fn nodes(&mut self, reader: &mut Reader, nodes: &[Value], parent: &str) {
         for (index, node) in nodes.iter().enumerate() {
             // The node's own path names it best; without one, its position has to do.
-            let name = node.get("path").and_then(Value::as_str).map_or_else(|| format!("{parent}/[{index}]"), str::to_owned);
+            let name =
+                node.get("path").and_then(Value::as_str).map_or_else(|| format!("{parent}/[{index}]"), str::to_owned);
             reader.within(name, |reader| self.node(reader, node, parent));
         }
     }
@@ -52,7 +53,8 @@ impl Tree {
         if !self.seen.insert(path.clone()) {
             reader.problem("a second node with this path");
         }
-        let has_children = node.get("children").is_some_and(|children| children.as_array().is_none_or(|list| !list.is_empty()));
+        let has_children =
+            node.get("children").is_some_and(|children| children.as_array().is_none_or(|list| !list.is_empty()));
         if leaf == has_children {
             reader.problem("`leaf` does not say whether there are `children`");
         }
@@ -96,22 +98,26 @@ impl Reader {
     fn method(&mut self, verb: Verb, path: &str, value: &Value) -> Option<Method> {
         let info = self.object(value)?;
         let name = self.required(info, "name").and_then(|value| self.at("name", |reader| reader.text(value)));
-        let allow_token = self.required(info, "allowtoken").and_then(|value| self.at("allowtoken", |reader| reader.flag(value)));
+        let allow_token =
+            self.required(info, "allowtoken").and_then(|value| self.at("allowtoken", |reader| reader.flag(value)));
         if self.required(info, "method").is_some_and(|method| method.as_str() != Some(verb.as_str())) {
             self.at("method", |reader| reader.problem(format!("is not {verb}")));
         }
-        let parameters = self.required(info, "parameters").map(|value| self.at("parameters", |reader| reader.parameters(value)));
+        let parameters =
+            self.required(info, "parameters").map(|value| self.at("parameters", |reader| reader.parameters(value)));
         let returns = self.required(info, "returns").map(|value| self.at("returns", |reader| reader.schema(value)));
-        let permissions = info.get("permissions").and_then(|value| self.at("permissions", |reader| reader.permissions(value)));
+        let permissions =
+            info.get("permissions").and_then(|value| self.at("permissions", |reader| reader.permissions(value)));
         let protected = self.switch(info, "protected");
         let expose_credentials = self.switch(info, "expose_credentials");
         let download_allowed = self.switch(info, "download_allowed");
         let proxyto = info.get("proxyto");
-        let proxyto = proxyto.and_then(|value| self.at("proxyto", |reader| reader.proxyto(value, path, parameters.as_ref())));
+        let proxyto =
+            proxyto.and_then(|value| self.at("proxyto", |reader| reader.proxyto(value, path, parameters.as_ref())));
         for (key, value) in info {
             match key.as_str() {
-                "name" | "allowtoken" | "method" | "parameters" | "returns" | "permissions" | "protected" | "expose_credentials"
-                | "download_allowed" | "proxyto" => {}
+                "name" | "allowtoken" | "method" | "parameters" | "returns" | "permissions" | "protected"
+                | "expose_credentials" | "download_allowed" | "proxyto" => {}
                 _ => self.unread(key, value, &["description"]),
             }
         }
@@ -138,7 +144,9 @@ impl Reader {
     fn proxyto(&mut self, value: &Value, path: &str, parameters: Option<&Schema>) -> Option<String> {
         match value {
             Value::Null => None,
-            Value::String(name) if in_path(path, name) || parameters.is_some_and(|schema| schema.properties.contains_key(name)) => {
+            Value::String(name)
+                if in_path(path, name) || parameters.is_some_and(|schema| schema.properties.contains_key(name)) =>
+            {
                 Some(name.clone())
             }
             other => {

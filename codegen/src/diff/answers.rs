@@ -18,7 +18,8 @@ pub(super) fn compare(old: &Schema, new: &Schema) -> Vec<String> {
             Some(_) => {}
         }
     }
-    let fresh: Vec<String> = after.keys().filter(|column| !before.contains_key(*column)).map(|column| format!("`{column}`")).collect();
+    let fresh: Vec<String> =
+        after.keys().filter(|column| !before.contains_key(*column)).map(|column| format!("`{column}`")).collect();
     if !fresh.is_empty() {
         changes.push(format!("new: {}", fresh.join(", ")));
     }

@@ -93,7 +93,9 @@ impl Changes {
             (Some(before), Some(after)) => self.schemas(before, after, &format!("{place}[]")),
             (None, Some(_)) => self.push(Effect::Tightened, place, "its elements are now described"),
             // Where variants describe them instead, those are reported.
-            (Some(_), None) if new.one_of.is_empty() => self.push(Effect::Loosened, place, "its elements are no longer described"),
+            (Some(_), None) if new.one_of.is_empty() => {
+                self.push(Effect::Loosened, place, "its elements are no longer described")
+            }
             (_, None) => {}
         }
         self.variants(old, new, place);
@@ -104,7 +106,8 @@ impl Changes {
         if old == new {
             return;
         }
-        let value = |number: Option<&Number>| number.and_then(Number::as_f64).map_or(f64::NEG_INFINITY, |value| value * sign);
+        let value =
+            |number: Option<&Number>| number.and_then(Number::as_f64).map_or(f64::NEG_INFINITY, |value| value * sign);
         let (before, after) = (value(old), value(new));
         let effect = if after > before {
             Effect::Tightened
@@ -187,7 +190,9 @@ impl Changes {
     }
 
     fn variants(&mut self, old: &Schema, new: &Schema, place: &str) {
-        let find = |schema: &Schema, types: &[String]| schema.one_of.iter().find(|variant| variant.instance_types == types).cloned();
+        let find = |schema: &Schema, types: &[String]| {
+            schema.one_of.iter().find(|variant| variant.instance_types == types).cloned()
+        };
         let inner = |types: &[String]| format!("{place}<{}>", types.join("|"));
         for after in &new.one_of {
             match find(old, &after.instance_types) {

@@ -8,7 +8,8 @@ use crate::apidoc::{Kind, Method, Verb};
 
 /// What a reviewer should know about an added operation, beside its name.
 pub(super) fn remarks(method: &Method) -> String {
-    let mut remarks = vec![format!("returns {}", method.returns.kind.map_or("something undescribed", |kind| kind.as_str()))];
+    let mut remarks =
+        vec![format!("returns {}", method.returns.kind.map_or("something undescribed", |kind| kind.as_str()))];
     if method.permissions.is_none() {
         remarks.push("root@pam only".to_owned());
     }

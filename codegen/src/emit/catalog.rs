@@ -34,7 +34,10 @@ const GROUPS: &[(&str, &str)] = &[
 
 /// The file's name for a path.
 pub fn group(path: &str) -> &'static str {
-    GROUPS.iter().find(|(prefix, _)| path == *prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'))).map_or("other", |(_, group)| group)
+    GROUPS
+        .iter()
+        .find(|(prefix, _)| path == *prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')))
+        .map_or("other", |(_, group)| group)
 }
 
 /// Writes them.
@@ -74,7 +77,16 @@ fn internal_file(model: &Model, index: &[(&str, String)]) -> String {
 fn lib_file(model: &Model) -> String {
     let mut text = header(model, "What pvegate knows about the PVE API, as static data: operations, types, tools.");
     text.push_str("#![deny(warnings)]\n#![allow(clippy::unreadable_literal, clippy::wildcard_imports, reason = \"numbers stand as PVE has them, and every file of data uses the whole vocabulary\")]\n\n");
-    for (module, skip) in [("catalog", true), ("internal", true), ("model", false), ("patterns", true), ("property_strings", true), ("requests", true), ("terms", true), ("tools", true)] {
+    for (module, skip) in [
+        ("catalog", true),
+        ("internal", true),
+        ("model", false),
+        ("patterns", true),
+        ("property_strings", true),
+        ("requests", true),
+        ("terms", true),
+        ("tools", true),
+    ] {
         if skip {
             text.push_str("#[rustfmt::skip] // One fact a line, however long.\n");
         }
@@ -88,7 +100,11 @@ fn index_file(model: &Model, groups: &BTreeMap<&str, Vec<&Operation>>, index: &[
     for name in groups.keys() {
         let _ = writeln!(text, "pub mod {name};");
     }
-    let _ = write!(text, "\nuse crate::model::Operation;\n\n/// Every operation, sorted by name.\npub static OPERATIONS: [&Operation; {}] = [\n", index.len());
+    let _ = write!(
+        text,
+        "\nuse crate::model::Operation;\n\n/// Every operation, sorted by name.\npub static OPERATIONS: [&Operation; {}] = [\n",
+        index.len()
+    );
     for (name, place) in index {
         let _ = writeln!(text, "    {place}, // {name}");
     }
@@ -98,7 +114,11 @@ fn index_file(model: &Model, groups: &BTreeMap<&str, Vec<&Operation>>, index: &[
 
 fn patterns_file(model: &Model) -> String {
     let mut text = header(model, "The regular expressions that values have to match as a whole.");
-    let _ = write!(text, "/// In the order of their first use; [`crate::model::Text::pattern`] points here.\npub static PATTERNS: [&str; {}] = [\n", model.patterns.len());
+    let _ = write!(
+        text,
+        "/// In the order of their first use; [`crate::model::Text::pattern`] points here.\npub static PATTERNS: [&str; {}] = [\n",
+        model.patterns.len()
+    );
     for pattern in &model.patterns {
         let _ = writeln!(text, "    {},", string(pattern));
     }
@@ -119,11 +139,20 @@ fn property_string(name: &str, shape: &PropertyString) -> String {
     let used = shape.used_by.first().map(String::as_str).unwrap_or_default();
     let more = if shape.used_by.len() > 1 { format!(" and {} more", shape.used_by.len() - 1) } else { String::new() };
     let default = shape.keys.iter().find(|(_, key)| key.is_default).map(|(name, _)| name);
-    let mut text = format!("/// `{used}`{more}.\npub static {}: PropertyString = PropertyString {{ name: {}, default_key: {default:?}, keys: &[\n", constant(name), string(name));
+    let mut text = format!(
+        "/// `{used}`{more}.\npub static {}: PropertyString = PropertyString {{ name: {}, default_key: {default:?}, keys: &[\n",
+        constant(name),
+        string(name)
+    );
     for (name, key) in &shape.keys {
         let Key { kind: of, required, alias, key_alias, role, .. } = key;
         let of = of.as_ref().map_or_else(|| "Kind::text(Value::Plain)".to_owned(), kind);
-        let _ = writeln!(text, "    Key {{ name: {}, kind: {of}, required: {required}, alias: {alias:?}, key_alias: {key_alias:?}, role: Role::{} }},", string(name), role.variant());
+        let _ = writeln!(
+            text,
+            "    Key {{ name: {}, kind: {of}, required: {required}, alias: {alias:?}, key_alias: {key_alias:?}, role: Role::{} }},",
+            string(name),
+            role.variant()
+        );
     }
     text.push_str("] };\n\n");
     text
@@ -162,7 +191,10 @@ fn operation(model: &Model, operation: &Operation) -> String {
         put("leaves", strings(&keys.leaves));
     }
     if !operation.params.is_empty() {
-        let lines = operation.params.iter().fold(String::new(), |lines, of| lines + "            " + &parameter(model, of) + ",\n");
+        let lines = operation
+            .params
+            .iter()
+            .fold(String::new(), |lines, of| lines + "            " + &parameter(model, of) + ",\n");
         put("params", format!("&[\n{lines}        ]"));
     }
     if let Some(args) = keys.args.as_ref().filter(|args| !args.is_empty()) {
@@ -190,10 +222,22 @@ fn operation(model: &Model, operation: &Operation) -> String {
         put("interrupts", "true".to_owned());
     }
     if !keys.flags.is_empty() {
-        put("flags", format!("&[{}]", keys.flags.iter().map(|flag| format!("Flag::{}", flag.variant())).collect::<Vec<_>>().join(", ")));
+        put(
+            "flags",
+            format!(
+                "&[{}]",
+                keys.flags.iter().map(|flag| format!("Flag::{}", flag.variant())).collect::<Vec<_>>().join(", ")
+            ),
+        );
     }
     if !keys.guards.is_empty() {
-        put("guards", format!("&[{}]", keys.guards.iter().map(|guard| format!("Guard::{}", guard.variant())).collect::<Vec<_>>().join(", ")));
+        put(
+            "guards",
+            format!(
+                "&[{}]",
+                keys.guards.iter().map(|guard| format!("Guard::{}", guard.variant())).collect::<Vec<_>>().join(", ")
+            ),
+        );
     }
     put("permission", permission(&operation.permission));
     if operation.proxied {
@@ -228,8 +272,17 @@ fn segments(path: &str) -> String {
 
 fn answer(answer: &Answer) -> String {
     let fields = |fields: &[Field]| {
-        let fields: Vec<String> =
-            fields.iter().map(|field| format!("Field::{}({}, {})", if field.optional { "new" } else { "always" }, string(&field.name), string(field.kind))).collect();
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|field| {
+                format!(
+                    "Field::{}({}, {})",
+                    if field.optional { "new" } else { "always" },
+                    string(&field.name),
+                    string(field.kind)
+                )
+            })
+            .collect();
         format!("&[{}]", fields.join(", "))
     };
     match answer {
@@ -249,7 +302,12 @@ fn rows(rows: &Rows) -> String {
         Rows::Bound => "Rows::Bound".to_owned(),
         Rows::All => "Rows::All".to_owned(),
         Rows::Columns(columns) => {
-            let columns: Vec<String> = columns.iter().map(|(subject, column)| format!("Row {{ subject: Subject::{}, column: {} }}", subject.variant(), string(column))).collect();
+            let columns: Vec<String> = columns
+                .iter()
+                .map(|(subject, column)| {
+                    format!("Row {{ subject: Subject::{}, column: {} }}", subject.variant(), string(column))
+                })
+                .collect();
             format!("Rows::Columns(&[{}])", columns.join(", "))
         }
     }
@@ -269,7 +327,11 @@ fn check(check: &Check) -> String {
     let all = |checks: &[Check]| checks.iter().map(self::check).collect::<Vec<_>>().join(", ");
     match check {
         Check::Perm { path, privs, any, require_param } => {
-            format!("Permission::Perm {{ path: {}, privs: {}, any: {any}, require_param: {require_param:?} }}", string(path), strings(privs))
+            format!(
+                "Permission::Perm {{ path: {}, privs: {}, any: {any}, require_param: {require_param:?} }}",
+                string(path),
+                strings(privs)
+            )
         }
         Check::And(checks) => format!("Permission::And(&[{}])", all(checks)),
         Check::Or(checks) => format!("Permission::Or(&[{}])", all(checks)),

@@ -7,12 +7,17 @@ use crate::model::{Model, Runs, Tool};
 
 /// Writes it.
 pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
-    let mut text = String::from("# Tools\n\nWritten by `cargo codegen` from `schema/overlay/tools/`; do not edit.\nWhat a client sees of each stands in `generated/json/tools/`.\n");
+    let mut text = String::from(
+        "# Tools\n\nWritten by `cargo codegen` from `schema/overlay/tools/`; do not edit.\nWhat a client sees of each stands in `generated/json/tools/`.\n",
+    );
     let mut toolset = "";
     for tool in &model.tools {
         if tool.toolset != toolset {
             toolset = &tool.toolset;
-            let _ = write!(text, "\n## {toolset}\n\n| tool | arguments | runs | what it does |\n| --- | --- | --- | --- |\n");
+            let _ = write!(
+                text,
+                "\n## {toolset}\n\n| tool | arguments | runs | what it does |\n| --- | --- | --- | --- |\n"
+            );
         }
         let _ = writeln!(text, "| `{}` | {} | {} | {} |", tool.name, arguments(tool), runs(tool), description(tool));
     }
@@ -20,9 +25,20 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
 }
 
 fn arguments(tool: &Tool) -> String {
-    let required: Vec<&str> = tool.definition.pointer("/inputSchema/required").and_then(serde_json::Value::as_array).into_iter().flatten().filter_map(serde_json::Value::as_str).collect();
+    let required: Vec<&str> = tool
+        .definition
+        .pointer("/inputSchema/required")
+        .and_then(serde_json::Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(serde_json::Value::as_str)
+        .collect();
     let properties = tool.definition.pointer("/inputSchema/properties").and_then(serde_json::Value::as_object);
-    let names: Vec<String> = properties.into_iter().flat_map(serde_json::Map::keys).map(|name| if required.contains(&name.as_str()) { format!("**{name}**") } else { name.clone() }).collect();
+    let names: Vec<String> = properties
+        .into_iter()
+        .flat_map(serde_json::Map::keys)
+        .map(|name| if required.contains(&name.as_str()) { format!("**{name}**") } else { name.clone() })
+        .collect();
     names.join(", ")
 }
 

@@ -44,7 +44,13 @@ fn line(model: &Model, operation: &Operation) -> String {
         keys.flags.iter().map(|flag| flag.word()).collect::<Vec<_>>().join(" "),
         keys.guards.iter().map(|guard| guard.word()).collect::<Vec<_>>().join(" "),
         keys.binds.join(" "),
-        operation.params.iter().filter(|parameter| parameter.role != Role::Plain).map(|parameter| format!("{}={}", parameter.name, parameter.role.word())).collect::<Vec<_>>().join(" "),
+        operation
+            .params
+            .iter()
+            .filter(|parameter| parameter.role != Role::Plain)
+            .map(|parameter| format!("{}={}", parameter.name, parameter.role.word()))
+            .collect::<Vec<_>>()
+            .join(" "),
         permission_text(&operation.permission),
         model.releases.get(operation.since).cloned().unwrap_or_default(),
     ];
@@ -65,7 +71,9 @@ fn rows_text(rows: &Rows) -> String {
         Rows::NotAList => String::new(),
         Rows::Bound => "bound".to_owned(),
         Rows::All => "all".to_owned(),
-        Rows::Columns(columns) => columns.iter().map(|(subject, column)| format!("{}:{column}", subject.word())).collect::<Vec<_>>().join(" "),
+        Rows::Columns(columns) => {
+            columns.iter().map(|(subject, column)| format!("{}:{column}", subject.word())).collect::<Vec<_>>().join(" ")
+        }
     }
 }
 
@@ -89,7 +97,8 @@ pub fn permission_text(permission: &Permission) -> String {
 }
 
 fn check_text(check: &Check) -> String {
-    let all = |checks: &[Check], word: &str| format!("({})", checks.iter().map(check_text).collect::<Vec<_>>().join(word));
+    let all =
+        |checks: &[Check], word: &str| format!("({})", checks.iter().map(check_text).collect::<Vec<_>>().join(word));
     match check {
         Check::Perm { path, privs, any, require_param } => {
             let privs = privs.join(if *any { "|" } else { "," });

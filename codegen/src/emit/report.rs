@@ -24,10 +24,18 @@ fn releases(model: &Model, text: &mut String) {
     text.push_str("| release | operations | of these in the catalog | removed since | source sha256 |\n| --- | ---: | ---: | ---: | --- |\n");
     for (at, release) in model.releases.iter().enumerate() {
         let kept = model.operations.iter().filter(|operation| operation.since <= at).count();
-        let gone = model.removed.values().filter(|last| model.releases.iter().position(|known| known == *last).is_some_and(|last| last >= at)).count();
+        let gone = model
+            .removed
+            .values()
+            .filter(|last| model.releases.iter().position(|known| known == *last).is_some_and(|last| last >= at))
+            .count();
         let total = model.counts.get(release).copied().unwrap_or_default();
         let check = if kept + gone == total { "" } else { " **does not add up**" };
-        let _ = writeln!(text, "| {release} | {total}{check} | {kept} | {gone} | `{}` |", model.sources.get(release).map_or("", String::as_str));
+        let _ = writeln!(
+            text,
+            "| {release} | {total}{check} | {kept} | {gone} | `{}` |",
+            model.sources.get(release).map_or("", String::as_str)
+        );
     }
     for (name, last) in &model.removed {
         let _ = write!(text, "\nRemoved after {last}: `{name}`.\n");
@@ -38,16 +46,27 @@ fn releases(model: &Model, text: &mut String) {
 fn tiers(model: &Model, text: &mut String) {
     text.push_str("## Tiers\n\n| area | operations | read | low | destructive | offered | opt-in | never |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     for area in Area::ALL {
-        row(area.word(), &model.operations.iter().filter(|operation| operation.area == *area).collect::<Vec<_>>(), text);
+        row(
+            area.word(),
+            &model.operations.iter().filter(|operation| operation.area == *area).collect::<Vec<_>>(),
+            text,
+        );
     }
     row("**all**", &model.operations.iter().collect::<Vec<_>>(), text);
     let parameters: usize = model.operations.iter().map(|operation| operation.params.len()).sum();
-    let _ = write!(text, "\n{parameters} parameters, {} property string shapes, {} patterns.\n\n", model.property_strings.len(), model.patterns.len());
+    let _ = write!(
+        text,
+        "\n{parameters} parameters, {} property string shapes, {} patterns.\n\n",
+        model.property_strings.len(),
+        model.patterns.len()
+    );
 }
 
 fn row(name: &str, operations: &[&Operation], text: &mut String) {
     let tier = |tier: Tier| operations.iter().filter(|operation| operation.keys.tier == tier).count();
-    let offered = |wanted: fn(&Option<OfferedKey>) -> bool| operations.iter().filter(|operation| wanted(&operation.keys.offered)).count();
+    let offered = |wanted: fn(&Option<OfferedKey>) -> bool| {
+        operations.iter().filter(|operation| wanted(&operation.keys.offered)).count()
+    };
     let _ = writeln!(
         text,
         "| {name} | {} | {} | {} | {} | {} | {} | {} |",
@@ -66,9 +85,20 @@ fn reasons(model: &Model, text: &mut String) {
     for reason in Reason::ALL {
         for (kind, offered) in [("opt-in", OfferedKey::OptIn(*reason)), ("never", OfferedKey::Never(*reason))] {
             let wanted = offered_text(Some(offered));
-            let operations: Vec<&str> = model.operations.iter().filter(|operation| offered_text(operation.keys.offered) == wanted).map(|operation| operation.name.as_str()).collect();
+            let operations: Vec<&str> = model
+                .operations
+                .iter()
+                .filter(|operation| offered_text(operation.keys.offered) == wanted)
+                .map(|operation| operation.name.as_str())
+                .collect();
             if !operations.is_empty() {
-                let _ = writeln!(text, "- {kind}, {} ({}): {}", reason.word(), operations.len(), operations.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));
+                let _ = writeln!(
+                    text,
+                    "- {kind}, {} ({}): {}",
+                    reason.word(),
+                    operations.len(),
+                    operations.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+                );
             }
         }
     }
@@ -78,7 +108,12 @@ fn reasons(model: &Model, text: &mut String) {
 fn roles(model: &Model, text: &mut String) {
     text.push_str("## Roles\n\n| role | parameters |\n| --- | ---: |\n");
     for role in Role::ALL {
-        let count = model.operations.iter().flat_map(|operation| &operation.params).filter(|parameter| parameter.role == *role).count();
+        let count = model
+            .operations
+            .iter()
+            .flat_map(|operation| &operation.params)
+            .filter(|parameter| parameter.role == *role)
+            .count();
         let _ = writeln!(text, "| {} | {count} |", role.word());
     }
     text.push('\n');
@@ -95,5 +130,10 @@ fn tools(model: &Model, text: &mut String) {
     for (toolset, (count, bytes)) in &sizes {
         let _ = writeln!(text, "| {toolset} | {count} | {bytes} |");
     }
-    let _ = writeln!(text, "| **all** | {} | {} |", model.tools.len(), sizes.values().map(|(_, bytes)| bytes).sum::<usize>());
+    let _ = writeln!(
+        text,
+        "| **all** | {} | {} |",
+        model.tools.len(),
+        sizes.values().map(|(_, bytes)| bytes).sum::<usize>()
+    );
 }

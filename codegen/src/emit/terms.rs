@@ -24,11 +24,15 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
     vocabulary::<Tier>(&mut text);
     vocabulary::<Value>(&mut text);
     files.insert("generated/src/terms.rs".to_owned(), text);
-    files.insert("generated/src/model.rs".to_owned(), format!("// Written by `cargo codegen` from codegen/templates/model.rs; edit it there.\n{MODEL}"));
+    files.insert(
+        "generated/src/model.rs".to_owned(),
+        format!("// Written by `cargo codegen` from codegen/templates/model.rs; edit it there.\n{MODEL}"),
+    );
 }
 
 fn releases(model: &Model, text: &mut String) {
-    let variants: Vec<(String, String, String)> = model.releases.iter().map(|name| (release(name), name.clone(), format!("PVE {name}."))).collect();
+    let variants: Vec<(String, String, String)> =
+        model.releases.iter().map(|name| (release(name), name.clone(), format!("PVE {name}."))).collect();
     enumeration("Release", "A pinned release.", &variants, text);
     if let (Some((oldest, ..)), Some((newest, ..))) = (variants.first(), variants.last()) {
         let _ = write!(
@@ -39,12 +43,18 @@ fn releases(model: &Model, text: &mut String) {
 }
 
 fn vocabulary<V: Vocabulary>(text: &mut String) {
-    let variants: Vec<(String, String, String)> = V::entries().into_iter().map(|(variant, word, meaning)| (variant.to_owned(), word.to_owned(), meaning.to_owned())).collect();
+    let variants: Vec<(String, String, String)> = V::entries()
+        .into_iter()
+        .map(|(variant, word, meaning)| (variant.to_owned(), word.to_owned(), meaning.to_owned()))
+        .collect();
     enumeration(V::NAME, &format!("Words of the overlay for `{}`.", V::NAME.to_lowercase()), &variants, text);
 }
 
 fn enumeration(name: &str, about: &str, variants: &[(String, String, String)], text: &mut String) {
-    let _ = write!(text, "/// {about}\n#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]\npub enum {name} {{\n");
+    let _ = write!(
+        text,
+        "/// {about}\n#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]\npub enum {name} {{\n"
+    );
     for (variant, _, meaning) in variants {
         let _ = write!(text, "    /// {meaning}\n    {variant},\n");
     }
@@ -52,7 +62,10 @@ fn enumeration(name: &str, about: &str, variants: &[(String, String, String)], t
     for (variant, ..) in variants {
         let _ = write!(text, "Self::{variant}, ");
     }
-    let _ = write!(text, "];\n\n    /// The word in the overlay and in messages.\n    pub const fn as_str(self) -> &'static str {{\n        match self {{\n");
+    let _ = write!(
+        text,
+        "];\n\n    /// The word in the overlay and in messages.\n    pub const fn as_str(self) -> &'static str {{\n        match self {{\n"
+    );
     for (variant, word, _) in variants {
         let _ = writeln!(text, "            Self::{variant} => {word:?},");
     }

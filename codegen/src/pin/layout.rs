@@ -43,7 +43,14 @@ fn block(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-fn lines<T>(open: char, close: char, entries: impl IntoIterator<Item = T>, indent: usize, out: &mut String, entry: impl Fn(T, &mut String)) {
+fn lines<T>(
+    open: char,
+    close: char,
+    entries: impl IntoIterator<Item = T>,
+    indent: usize,
+    out: &mut String,
+    entry: impl Fn(T, &mut String),
+) {
     out.push(open);
     for (index, item) in entries.into_iter().enumerate() {
         out.push_str(if index == 0 { "\n" } else { ",\n" });
@@ -69,7 +76,13 @@ fn line(value: &Value, out: &mut String) {
     }
 }
 
-fn inline<T>(open: char, close: char, entries: impl IntoIterator<Item = T>, out: &mut String, entry: impl Fn(T, &mut String)) {
+fn inline<T>(
+    open: char,
+    close: char,
+    entries: impl IntoIterator<Item = T>,
+    out: &mut String,
+    entry: impl Fn(T, &mut String),
+) {
     out.push(open);
     for (index, item) in entries.into_iter().enumerate() {
         if index > 0 {

@@ -390,7 +390,7 @@ pub static OPERATIONS: [Operation; 31] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
-            Parameter::new("cidr", Place::Body, Kind::text(Value::Plain), Role::Object),
+            Parameter::new("cidr", Place::Body, Kind::text(Value::CidrOrAlias), Role::Object),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
             Parameter::new("nomatch", Place::Body, Kind::Boolean, Role::Plain).optional(),
         ],
@@ -414,7 +414,7 @@ pub static OPERATIONS: [Operation; 31] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
-            Parameter::new("cidr", Place::Path, Kind::text(Value::Plain), Role::Object),
+            Parameter::new("cidr", Place::Path, Kind::text(Value::CidrOrAlias), Role::Object),
             Parameter::new("digest", Place::Query, Kind::bounded(Value::Plain, None, None, Some(64)), Role::Digest).optional(),
         ],
         answer: Answer::Nothing,
@@ -437,7 +437,7 @@ pub static OPERATIONS: [Operation; 31] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
-            Parameter::new("cidr", Place::Path, Kind::text(Value::Plain), Role::Object),
+            Parameter::new("cidr", Place::Path, Kind::text(Value::CidrOrAlias), Role::Object),
         ],
         answer: Answer::Object(&[]),
         permission: Permission::Perm { path: "/", privs: &["Sys.Audit"], any: false, require_param: None },
@@ -454,7 +454,7 @@ pub static OPERATIONS: [Operation; 31] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
-            Parameter::new("cidr", Place::Path, Kind::text(Value::Plain), Role::Object),
+            Parameter::new("cidr", Place::Path, Kind::text(Value::CidrOrAlias), Role::Object),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
             Parameter::new("digest", Place::Body, Kind::bounded(Value::Plain, None, None, Some(64)), Role::Digest).optional(),
             Parameter::new("nomatch", Place::Body, Kind::Boolean, Role::Plain).optional(),

@@ -1513,7 +1513,7 @@ pub static OPERATIONS: [Operation; 78] = [
             Parameter::new("vnet", Place::Path, Kind::bounded(Value::Plain, Some(5), Some(2), Some(8)), Role::Network),
             Parameter::new("ip", Place::Body, Kind::text(Value::Plain), Role::Plain),
             Parameter::new("mac", Place::Body, Kind::text(Value::Mac), Role::Plain).optional(),
-            Parameter::new("vmid", Place::Body, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).optional(),
+            Parameter::new("vmid", Place::Body, Kind::text(Value::Vmid), Role::GuestTarget).optional(),
             Parameter::new("zone", Place::Body, Kind::bounded(Value::Plain, Some(5), Some(2), Some(8)), Role::Object),
         ],
         answer: Answer::Nothing,

@@ -59,7 +59,7 @@ pub static OPERATIONS: [Operation; 39] = [
             Parameter::new("nameserver", Place::Body, Kind::List(&Kind::text(Value::Plain)), Role::Plain).optional().words("Addresses of DNS servers that the guest is set up with, blanks between them: `192.0.2.53 2001:db8::53`. Absent: those of the node, if `searchdomain` is absent too. In a VM it works through cloud-init."),
             Parameter::new("net[n]", Place::Body, Kind::Property(&property_strings::LXC_NET), Role::Nic).optional().indexed(0, 31).words("NIC 0 to 31: its name inside, the bridge or VNet it is plugged into, which has to be granted, and its addresses: `name=eth0,bridge=vmbr0,ip=dhcp` or `name=eth0,bridge=vmbr0,tag=20,ip=192.0.2.5/24,gw=192.0.2.1` (`tag` is the VLAN). Absent: no such NIC."),
             Parameter::new("onboot", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0").words("`true`: the guest starts when its node boots. Absent: not, for a new guest; an update leaves it."),
-            Parameter::new("ostemplate", Place::Body, Kind::bounded(Value::Plain, None, None, Some(255)), Role::Volume).words("Archive that the container is made from, as a volume id of a granted storage: `local:vztmpl/debian-12-standard_12.12-1_amd64.tar.zst`. `list_templates` shows those there are."),
+            Parameter::new("ostemplate", Place::Body, Kind::bounded(Value::Volume, None, None, Some(255)), Role::Volume).words("Archive that the container is made from, as a volume id of a granted storage: `local:vztmpl/debian-12-standard_12.12-1_amd64.tar.zst`. `list_templates` shows those there are."),
             Parameter::new("ostype", Place::Body, Kind::Choice(&["debian", "devuan", "ubuntu", "centos", "fedora", "opensuse", "archlinux", "alpine", "gentoo", "nixos", "unmanaged"]), Role::Plain).optional().words("Distribution in the container, which tells PVE how to write its network and host name: `debian`, `ubuntu`, `alpine`, …; `unmanaged` writes nothing. Absent: found out from the template."),
             Parameter::new("password", Place::Body, Kind::bounded(Value::Plain, None, Some(5), None), Role::Secret).optional(),
             Parameter::new("pool", Place::Body, Kind::text(Value::Pool), Role::Pool).optional().words("Id of a granted resource pool to put the new guest into, for example `lab`. Absent: no pool."),
@@ -79,7 +79,7 @@ pub static OPERATIONS: [Operation; 39] = [
             Parameter::new("unique", Place::Body, Kind::Boolean, Role::Plain).optional().with("restore"),
             Parameter::new("unprivileged", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0").words("`true`: root in the container is an ordinary user on the host. Give it always: `false` needs a plan, and what absence means differs between releases."),
             Parameter::new("unused[n]", Place::Body, Kind::Property(&property_strings::LXC_UNUSED), Role::Disk).optional().indexed(0, 255),
-            Parameter::new("vmid", Place::Body, Kind::Integer(Some(100), Some(999999999)), Role::GuestNew).words("Number for the new guest, 100 to 999999999. No guest of the cluster may have it, on any node."),
+            Parameter::new("vmid", Place::Body, Kind::text(Value::Vmid), Role::GuestNew).words("Number for the new guest, 100 to 999999999. No guest of the cluster may have it, on any node."),
         ],
         low_args: &["vmid", "hostname", "description", "tags", "pool", "ostype", "onboot", "startup", "start", "cores", "memory", "swap", "rootfs", "mp[n]", "net[n]", "nameserver", "searchdomain", "ssh-public-keys", "ostemplate", "unprivileged", "features"],
         answer: Answer::Task,
@@ -103,7 +103,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("destroy-unreferenced-disks", Place::Query, Kind::Boolean, Role::Plain).optional(),
             Parameter::new("force", Place::Query, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("purge", Place::Query, Kind::Boolean, Role::Plain).optional().or_else("0"),
@@ -128,7 +128,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::List(&[Field::always("subdir", "string")]),
         rows: Rows::Bound,
@@ -147,12 +147,12 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestSource).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestSource).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("bwlimit", Place::Body, Kind::Number(Some(0.0), None), Role::Plain).optional().words("Most KiB per second to copy disks with; 0 is without limit. Absent: the limit that the storage or the datacenter sets for clones."),
             Parameter::new("description", Place::Body, Kind::text(Value::Plain), Role::Content).optional().words("Notes on the copy for people, Markdown. Absent: those of the original."),
             Parameter::new("full", Place::Body, Kind::Boolean, Role::Plain).optional().words("`true`: copy every disk. `false`: a linked copy, which only templates allow and which goes on needing the original's disks. Absent: a template is linked, any other guest copied."),
             Parameter::new("hostname", Place::Body, Kind::text(Value::Plain), Role::Plain).optional().words("The container's host name, also the name it is listed under, in DNS form, for example `web-01`. Absent: a new container is called `CT` and its number, for a copy PVE chooses; an update leaves it."),
-            Parameter::new("newid", Place::Body, Kind::Integer(Some(100), Some(999999999)), Role::GuestNew).words("Number for the copy, 100 to 999999999, that no guest of the cluster has and that the token's grant covers."),
+            Parameter::new("newid", Place::Body, Kind::text(Value::Vmid), Role::GuestNew).words("Number for the copy, 100 to 999999999, that no guest of the cluster has and that the token's grant covers."),
             Parameter::new("pool", Place::Body, Kind::text(Value::Pool), Role::Pool).optional().words("Id of a granted resource pool to put the new guest into, for example `lab`. Absent: no pool."),
             Parameter::new("snapname", Place::Body, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot).optional().words("Snapshot of the original that is copied, as `list_snapshots` shows it. Absent: its present state."),
             Parameter::new("storage", Place::Body, Kind::text(Value::Storage), Role::Storage).optional().words("Id of the storage for the copied disks; only for full copies. Absent: each disk stays on the storage that its original is on, and every one of those has to be granted."),
@@ -179,7 +179,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("current", Place::Query, Kind::Boolean, Role::Plain).optional().or_else("0").words("`true`: the values that the guest runs with now. Absent: changes that wait for its next start are shown as if already made. Not together with `snapshot`."),
             Parameter::new("snapshot", Place::Query, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot).optional().words("Name of one of the guest's snapshots: answers the configuration that was saved in it. Absent: the configuration of today."),
         ],
@@ -198,7 +198,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("arch", Place::Body, Kind::Choice(&["amd64", "i386", "arm64", "armhf", "riscv32", "riscv64"]), Role::Plain).optional().or_else("amd64"),
             Parameter::new("cmode", Place::Body, Kind::Choice(&["shell", "console", "tty"]), Role::Plain).optional().or_else("tty"),
             Parameter::new("console", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("1"),
@@ -257,7 +257,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("feature", Place::Query, Kind::Choice(&["snapshot", "clone", "copy"]), Role::Plain),
             Parameter::new("snapname", Place::Query, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot).optional(),
         ],
@@ -277,7 +277,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::List(&[Field::always("hardware-address", "string"), Field::always("hwaddr", "string"), Field::new("inet", "string"), Field::new("inet6", "string"), Field::always("ip-addresses", "array"), Field::always("name", "string")]),
         rows: Rows::Bound,
@@ -297,7 +297,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).since(Release::R9_1),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).since(Release::R9_1),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).since(Release::R9_1),
             Parameter::new("target", Place::Query, Kind::text(Value::Node), Role::Node).optional().since(Release::R9_1),
         ],
         answer: Answer::Object(&[Field::new("allowed-nodes", "array"), Field::new("dependent-ha-resources", "array"), Field::new("not-allowed-nodes", "object"), Field::always("running", "boolean")]),
@@ -317,7 +317,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("bwlimit", Place::Body, Kind::Number(Some(0.0), None), Role::Plain).optional(),
             Parameter::new("online", Place::Body, Kind::Boolean, Role::Plain).optional(),
             Parameter::new("restart", Place::Body, Kind::Boolean, Role::Plain).optional(),
@@ -345,13 +345,13 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("bwlimit", Place::Body, Kind::Number(Some(0.0), None), Role::Plain).optional(),
             Parameter::new("delete", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("digest", Place::Body, Kind::bounded(Value::Plain, None, None, Some(40)), Role::Digest).optional(),
             Parameter::new("storage", Place::Body, Kind::text(Value::Storage), Role::Storage).optional(),
             Parameter::new("target-digest", Place::Body, Kind::bounded(Value::Plain, None, None, Some(40)), Role::Digest).optional(),
-            Parameter::new("target-vmid", Place::Body, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).optional(),
+            Parameter::new("target-vmid", Place::Body, Kind::text(Value::Vmid), Role::GuestTarget).optional(),
             Parameter::new("target-volume", Place::Body, Kind::Choice(&["rootfs", "mp0", "mp1", "mp2", "mp3", "mp4", "mp5", "mp6", "mp7", "mp8", "mp9", "mp10", "mp11", "mp12", "mp13", "mp14", "mp15", "mp16", "mp17", "mp18", "mp19", "mp20", "mp21", "mp22", "mp23", "mp24", "mp25", "mp26", "mp27", "mp28", "mp29", "mp30", "mp31", "mp32", "mp33", "mp34", "mp35", "mp36", "mp37", "mp38", "mp39", "mp40", "mp41", "mp42", "mp43", "mp44", "mp45", "mp46", "mp47", "mp48", "mp49", "mp50", "mp51", "mp52", "mp53", "mp54", "mp55", "mp56", "mp57", "mp58", "mp59", "mp60", "mp61", "mp62", "mp63", "mp64", "mp65", "mp66", "mp67", "mp68", "mp69", "mp70", "mp71", "mp72", "mp73", "mp74", "mp75", "mp76", "mp77", "mp78", "mp79", "mp80", "mp81", "mp82", "mp83", "mp84", "mp85", "mp86", "mp87", "mp88", "mp89", "mp90", "mp91", "mp92", "mp93", "mp94", "mp95", "mp96", "mp97", "mp98", "mp99", "mp100", "mp101", "mp102", "mp103", "mp104", "mp105", "mp106", "mp107", "mp108", "mp109", "mp110", "mp111", "mp112", "mp113", "mp114", "mp115", "mp116", "mp117", "mp118", "mp119", "mp120", "mp121", "mp122", "mp123", "mp124", "mp125", "mp126", "mp127", "mp128", "mp129", "mp130", "mp131", "mp132", "mp133", "mp134", "mp135", "mp136", "mp137", "mp138", "mp139", "mp140", "mp141", "mp142", "mp143", "mp144", "mp145", "mp146", "mp147", "mp148", "mp149", "mp150", "mp151", "mp152", "mp153", "mp154", "mp155", "mp156", "mp157", "mp158", "mp159", "mp160", "mp161", "mp162", "mp163", "mp164", "mp165", "mp166", "mp167", "mp168", "mp169", "mp170", "mp171", "mp172", "mp173", "mp174", "mp175", "mp176", "mp177", "mp178", "mp179", "mp180", "mp181", "mp182", "mp183", "mp184", "mp185", "mp186", "mp187", "mp188", "mp189", "mp190", "mp191", "mp192", "mp193", "mp194", "mp195", "mp196", "mp197", "mp198", "mp199", "mp200", "mp201", "mp202", "mp203", "mp204", "mp205", "mp206", "mp207", "mp208", "mp209", "mp210", "mp211", "mp212", "mp213", "mp214", "mp215", "mp216", "mp217", "mp218", "mp219", "mp220", "mp221", "mp222", "mp223", "mp224", "mp225", "mp226", "mp227", "mp228", "mp229", "mp230", "mp231", "mp232", "mp233", "mp234", "mp235", "mp236", "mp237", "mp238", "mp239", "mp240", "mp241", "mp242", "mp243", "mp244", "mp245", "mp246", "mp247", "mp248", "mp249", "mp250", "mp251", "mp252", "mp253", "mp254", "mp255", "unused0", "unused1", "unused2", "unused3", "unused4", "unused5", "unused6", "unused7", "unused8", "unused9", "unused10", "unused11", "unused12", "unused13", "unused14", "unused15", "unused16", "unused17", "unused18", "unused19", "unused20", "unused21", "unused22", "unused23", "unused24", "unused25", "unused26", "unused27", "unused28", "unused29", "unused30", "unused31", "unused32", "unused33", "unused34", "unused35", "unused36", "unused37", "unused38", "unused39", "unused40", "unused41", "unused42", "unused43", "unused44", "unused45", "unused46", "unused47", "unused48", "unused49", "unused50", "unused51", "unused52", "unused53", "unused54", "unused55", "unused56", "unused57", "unused58", "unused59", "unused60", "unused61", "unused62", "unused63", "unused64", "unused65", "unused66", "unused67", "unused68", "unused69", "unused70", "unused71", "unused72", "unused73", "unused74", "unused75", "unused76", "unused77", "unused78", "unused79", "unused80", "unused81", "unused82", "unused83", "unused84", "unused85", "unused86", "unused87", "unused88", "unused89", "unused90", "unused91", "unused92", "unused93", "unused94", "unused95", "unused96", "unused97", "unused98", "unused99", "unused100", "unused101", "unused102", "unused103", "unused104", "unused105", "unused106", "unused107", "unused108", "unused109", "unused110", "unused111", "unused112", "unused113", "unused114", "unused115", "unused116", "unused117", "unused118", "unused119", "unused120", "unused121", "unused122", "unused123", "unused124", "unused125", "unused126", "unused127", "unused128", "unused129", "unused130", "unused131", "unused132", "unused133", "unused134", "unused135", "unused136", "unused137", "unused138", "unused139", "unused140", "unused141", "unused142", "unused143", "unused144", "unused145", "unused146", "unused147", "unused148", "unused149", "unused150", "unused151", "unused152", "unused153", "unused154", "unused155", "unused156", "unused157", "unused158", "unused159", "unused160", "unused161", "unused162", "unused163", "unused164", "unused165", "unused166", "unused167", "unused168", "unused169", "unused170", "unused171", "unused172", "unused173", "unused174", "unused175", "unused176", "unused177", "unused178", "unused179", "unused180", "unused181", "unused182", "unused183", "unused184", "unused185", "unused186", "unused187", "unused188", "unused189", "unused190", "unused191", "unused192", "unused193", "unused194", "unused195", "unused196", "unused197", "unused198", "unused199", "unused200", "unused201", "unused202", "unused203", "unused204", "unused205", "unused206", "unused207", "unused208", "unused209", "unused210", "unused211", "unused212", "unused213", "unused214", "unused215", "unused216", "unused217", "unused218", "unused219", "unused220", "unused221", "unused222", "unused223", "unused224", "unused225", "unused226", "unused227", "unused228", "unused229", "unused230", "unused231", "unused232", "unused233", "unused234", "unused235", "unused236", "unused237", "unused238", "unused239", "unused240", "unused241", "unused242", "unused243", "unused244", "unused245", "unused246", "unused247", "unused248", "unused249", "unused250", "unused251", "unused252", "unused253", "unused254", "unused255"]), Role::ConfigKey).optional(),
             Parameter::new("volume", Place::Body, Kind::Choice(&["rootfs", "mp0", "mp1", "mp2", "mp3", "mp4", "mp5", "mp6", "mp7", "mp8", "mp9", "mp10", "mp11", "mp12", "mp13", "mp14", "mp15", "mp16", "mp17", "mp18", "mp19", "mp20", "mp21", "mp22", "mp23", "mp24", "mp25", "mp26", "mp27", "mp28", "mp29", "mp30", "mp31", "mp32", "mp33", "mp34", "mp35", "mp36", "mp37", "mp38", "mp39", "mp40", "mp41", "mp42", "mp43", "mp44", "mp45", "mp46", "mp47", "mp48", "mp49", "mp50", "mp51", "mp52", "mp53", "mp54", "mp55", "mp56", "mp57", "mp58", "mp59", "mp60", "mp61", "mp62", "mp63", "mp64", "mp65", "mp66", "mp67", "mp68", "mp69", "mp70", "mp71", "mp72", "mp73", "mp74", "mp75", "mp76", "mp77", "mp78", "mp79", "mp80", "mp81", "mp82", "mp83", "mp84", "mp85", "mp86", "mp87", "mp88", "mp89", "mp90", "mp91", "mp92", "mp93", "mp94", "mp95", "mp96", "mp97", "mp98", "mp99", "mp100", "mp101", "mp102", "mp103", "mp104", "mp105", "mp106", "mp107", "mp108", "mp109", "mp110", "mp111", "mp112", "mp113", "mp114", "mp115", "mp116", "mp117", "mp118", "mp119", "mp120", "mp121", "mp122", "mp123", "mp124", "mp125", "mp126", "mp127", "mp128", "mp129", "mp130", "mp131", "mp132", "mp133", "mp134", "mp135", "mp136", "mp137", "mp138", "mp139", "mp140", "mp141", "mp142", "mp143", "mp144", "mp145", "mp146", "mp147", "mp148", "mp149", "mp150", "mp151", "mp152", "mp153", "mp154", "mp155", "mp156", "mp157", "mp158", "mp159", "mp160", "mp161", "mp162", "mp163", "mp164", "mp165", "mp166", "mp167", "mp168", "mp169", "mp170", "mp171", "mp172", "mp173", "mp174", "mp175", "mp176", "mp177", "mp178", "mp179", "mp180", "mp181", "mp182", "mp183", "mp184", "mp185", "mp186", "mp187", "mp188", "mp189", "mp190", "mp191", "mp192", "mp193", "mp194", "mp195", "mp196", "mp197", "mp198", "mp199", "mp200", "mp201", "mp202", "mp203", "mp204", "mp205", "mp206", "mp207", "mp208", "mp209", "mp210", "mp211", "mp212", "mp213", "mp214", "mp215", "mp216", "mp217", "mp218", "mp219", "mp220", "mp221", "mp222", "mp223", "mp224", "mp225", "mp226", "mp227", "mp228", "mp229", "mp230", "mp231", "mp232", "mp233", "mp234", "mp235", "mp236", "mp237", "mp238", "mp239", "mp240", "mp241", "mp242", "mp243", "mp244", "mp245", "mp246", "mp247", "mp248", "mp249", "mp250", "mp251", "mp252", "mp253", "mp254", "mp255", "unused0", "unused1", "unused2", "unused3", "unused4", "unused5", "unused6", "unused7", "unused8", "unused9", "unused10", "unused11", "unused12", "unused13", "unused14", "unused15", "unused16", "unused17", "unused18", "unused19", "unused20", "unused21", "unused22", "unused23", "unused24", "unused25", "unused26", "unused27", "unused28", "unused29", "unused30", "unused31", "unused32", "unused33", "unused34", "unused35", "unused36", "unused37", "unused38", "unused39", "unused40", "unused41", "unused42", "unused43", "unused44", "unused45", "unused46", "unused47", "unused48", "unused49", "unused50", "unused51", "unused52", "unused53", "unused54", "unused55", "unused56", "unused57", "unused58", "unused59", "unused60", "unused61", "unused62", "unused63", "unused64", "unused65", "unused66", "unused67", "unused68", "unused69", "unused70", "unused71", "unused72", "unused73", "unused74", "unused75", "unused76", "unused77", "unused78", "unused79", "unused80", "unused81", "unused82", "unused83", "unused84", "unused85", "unused86", "unused87", "unused88", "unused89", "unused90", "unused91", "unused92", "unused93", "unused94", "unused95", "unused96", "unused97", "unused98", "unused99", "unused100", "unused101", "unused102", "unused103", "unused104", "unused105", "unused106", "unused107", "unused108", "unused109", "unused110", "unused111", "unused112", "unused113", "unused114", "unused115", "unused116", "unused117", "unused118", "unused119", "unused120", "unused121", "unused122", "unused123", "unused124", "unused125", "unused126", "unused127", "unused128", "unused129", "unused130", "unused131", "unused132", "unused133", "unused134", "unused135", "unused136", "unused137", "unused138", "unused139", "unused140", "unused141", "unused142", "unused143", "unused144", "unused145", "unused146", "unused147", "unused148", "unused149", "unused150", "unused151", "unused152", "unused153", "unused154", "unused155", "unused156", "unused157", "unused158", "unused159", "unused160", "unused161", "unused162", "unused163", "unused164", "unused165", "unused166", "unused167", "unused168", "unused169", "unused170", "unused171", "unused172", "unused173", "unused174", "unused175", "unused176", "unused177", "unused178", "unused179", "unused180", "unused181", "unused182", "unused183", "unused184", "unused185", "unused186", "unused187", "unused188", "unused189", "unused190", "unused191", "unused192", "unused193", "unused194", "unused195", "unused196", "unused197", "unused198", "unused199", "unused200", "unused201", "unused202", "unused203", "unused204", "unused205", "unused206", "unused207", "unused208", "unused209", "unused210", "unused211", "unused212", "unused213", "unused214", "unused215", "unused216", "unused217", "unused218", "unused219", "unused220", "unused221", "unused222", "unused223", "unused224", "unused225", "unused226", "unused227", "unused228", "unused229", "unused230", "unused231", "unused232", "unused233", "unused234", "unused235", "unused236", "unused237", "unused238", "unused239", "unused240", "unused241", "unused242", "unused243", "unused244", "unused245", "unused246", "unused247", "unused248", "unused249", "unused250", "unused251", "unused252", "unused253", "unused254", "unused255"]), Role::ConfigKey),
         ],
@@ -375,7 +375,7 @@ pub static OPERATIONS: [Operation; 39] = [
         offered: Offered::Never(Reason::Internal),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("bridges", Place::Body, Kind::List(&Kind::text(Value::Iface)), Role::Network).optional(),
             Parameter::new("storages", Place::Body, Kind::List(&Kind::text(Value::Storage)), Role::StorageList).optional(),
         ],
@@ -397,7 +397,7 @@ pub static OPERATIONS: [Operation; 39] = [
         offered: Offered::Never(Reason::Internal),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("socket", Place::Query, Kind::text(Value::Plain), Role::Plain),
             Parameter::new("ticket", Place::Query, Kind::text(Value::Plain), Role::Secret),
         ],
@@ -416,7 +416,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::List(&[Field::new("delete", "integer"), Field::always("key", "string"), Field::new("pending", "string"), Field::new("value", "string")]),
         rows: Rows::Bound,
@@ -435,7 +435,7 @@ pub static OPERATIONS: [Operation; 39] = [
         offered: Offered::Never(Reason::TakesCredential),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("bwlimit", Place::Body, Kind::Number(Some(0.0), None), Role::Plain).optional(),
             Parameter::new("delete", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("online", Place::Body, Kind::Boolean, Role::Plain).optional(),
@@ -443,7 +443,7 @@ pub static OPERATIONS: [Operation; 39] = [
             Parameter::new("target-bridge", Place::Body, Kind::List(&Kind::text(Value::Plain)), Role::Network),
             Parameter::new("target-endpoint", Place::Body, Kind::Property(&property_strings::PROXMOX_REMOTE), Role::Secret),
             Parameter::new("target-storage", Place::Body, Kind::List(&Kind::text(Value::Plain)), Role::StorageList),
-            Parameter::new("target-vmid", Place::Body, Kind::Integer(Some(100), Some(999999999)), Role::Plain).optional(),
+            Parameter::new("target-vmid", Place::Body, Kind::text(Value::Vmid), Role::Plain).optional(),
             Parameter::new("timeout", Place::Body, Kind::Integer(None, None), Role::Plain).optional().or_else("180"),
         ],
         answer: Answer::Task,
@@ -467,7 +467,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("digest", Place::Body, Kind::bounded(Value::Plain, None, None, Some(40)), Role::Digest).optional(),
             Parameter::new("disk", Place::Body, Kind::Choice(&["rootfs", "mp0", "mp1", "mp2", "mp3", "mp4", "mp5", "mp6", "mp7", "mp8", "mp9", "mp10", "mp11", "mp12", "mp13", "mp14", "mp15", "mp16", "mp17", "mp18", "mp19", "mp20", "mp21", "mp22", "mp23", "mp24", "mp25", "mp26", "mp27", "mp28", "mp29", "mp30", "mp31", "mp32", "mp33", "mp34", "mp35", "mp36", "mp37", "mp38", "mp39", "mp40", "mp41", "mp42", "mp43", "mp44", "mp45", "mp46", "mp47", "mp48", "mp49", "mp50", "mp51", "mp52", "mp53", "mp54", "mp55", "mp56", "mp57", "mp58", "mp59", "mp60", "mp61", "mp62", "mp63", "mp64", "mp65", "mp66", "mp67", "mp68", "mp69", "mp70", "mp71", "mp72", "mp73", "mp74", "mp75", "mp76", "mp77", "mp78", "mp79", "mp80", "mp81", "mp82", "mp83", "mp84", "mp85", "mp86", "mp87", "mp88", "mp89", "mp90", "mp91", "mp92", "mp93", "mp94", "mp95", "mp96", "mp97", "mp98", "mp99", "mp100", "mp101", "mp102", "mp103", "mp104", "mp105", "mp106", "mp107", "mp108", "mp109", "mp110", "mp111", "mp112", "mp113", "mp114", "mp115", "mp116", "mp117", "mp118", "mp119", "mp120", "mp121", "mp122", "mp123", "mp124", "mp125", "mp126", "mp127", "mp128", "mp129", "mp130", "mp131", "mp132", "mp133", "mp134", "mp135", "mp136", "mp137", "mp138", "mp139", "mp140", "mp141", "mp142", "mp143", "mp144", "mp145", "mp146", "mp147", "mp148", "mp149", "mp150", "mp151", "mp152", "mp153", "mp154", "mp155", "mp156", "mp157", "mp158", "mp159", "mp160", "mp161", "mp162", "mp163", "mp164", "mp165", "mp166", "mp167", "mp168", "mp169", "mp170", "mp171", "mp172", "mp173", "mp174", "mp175", "mp176", "mp177", "mp178", "mp179", "mp180", "mp181", "mp182", "mp183", "mp184", "mp185", "mp186", "mp187", "mp188", "mp189", "mp190", "mp191", "mp192", "mp193", "mp194", "mp195", "mp196", "mp197", "mp198", "mp199", "mp200", "mp201", "mp202", "mp203", "mp204", "mp205", "mp206", "mp207", "mp208", "mp209", "mp210", "mp211", "mp212", "mp213", "mp214", "mp215", "mp216", "mp217", "mp218", "mp219", "mp220", "mp221", "mp222", "mp223", "mp224", "mp225", "mp226", "mp227", "mp228", "mp229", "mp230", "mp231", "mp232", "mp233", "mp234", "mp235", "mp236", "mp237", "mp238", "mp239", "mp240", "mp241", "mp242", "mp243", "mp244", "mp245", "mp246", "mp247", "mp248", "mp249", "mp250", "mp251", "mp252", "mp253", "mp254", "mp255"]), Role::ConfigKey).words("Key of the volume in the container's configuration: `rootfs` or `mp0`, `mp1`, …. The file system on it grows along."),
             Parameter::new("size", Place::Body, Kind::bounded(Value::Plain, Some(67), None, None), Role::Plain).words("How much to add: `+`, a number, and `K`, `M`, `G` or `T` (upper case; bytes without one), for example `+10G`. A new total without `+` needs a plan; nothing ever shrinks."),
@@ -494,7 +494,7 @@ pub static OPERATIONS: [Operation; 39] = [
         offered: Offered::Never(Reason::NotJson),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("cf", Place::Query, Kind::Choice(&["AVERAGE", "MAX"]), Role::Plain).optional(),
             Parameter::new("ds", Place::Query, Kind::List(&Kind::text(Value::ConfigId)), Role::Plain),
             Parameter::new("timeframe", Place::Query, Kind::Choice(&["hour", "day", "week", "month", "year"]), Role::Plain),
@@ -514,7 +514,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("cf", Place::Query, Kind::Choice(&["AVERAGE", "MAX"]), Role::Plain).optional(),
             Parameter::new("timeframe", Place::Query, Kind::Choice(&["hour", "day", "week", "month", "year"]), Role::Plain),
         ],
@@ -534,7 +534,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::List(&[Field::always("description", "string"), Field::always("name", "string"), Field::new("parent", "string"), Field::new("snaptime", "integer")]),
         rows: Rows::Bound,
@@ -553,7 +553,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("description", Place::Body, Kind::text(Value::Plain), Role::Content).optional().words("A note for people on why the snapshot was taken, plain text. Absent: none."),
             Parameter::new("snapname", Place::Body, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot).words("Name to save it under, new for this guest: a letter, then letters, digits, `-` and `_`, up to 40 characters, for example `before_upgrade`. `current` is taken by PVE."),
         ],
@@ -577,7 +577,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("snapname", Place::Path, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot),
             Parameter::new("force", Place::Query, Kind::Boolean, Role::Plain).optional(),
         ],
@@ -600,7 +600,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("snapname", Place::Path, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot),
         ],
         answer: Answer::List(&[]),
@@ -619,7 +619,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("snapname", Place::Path, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot),
         ],
         answer: Answer::Object(&[]),
@@ -637,7 +637,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("snapname", Place::Path, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot).words("Which of the guest's snapshots to write the note of, as `list_snapshots` shows it."),
             Parameter::new("description", Place::Body, Kind::text(Value::Plain), Role::Content).optional().words("The note that replaces the snapshot's present one, plain text. Absent: nothing changes."),
         ],
@@ -661,7 +661,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("snapname", Place::Path, Kind::bounded(Value::Snapshot, None, None, Some(40)), Role::Snapshot),
             Parameter::new("start", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
         ],
@@ -686,7 +686,7 @@ pub static OPERATIONS: [Operation; 39] = [
         offered: Offered::Never(Reason::Console),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("proxy", Place::Body, Kind::text(Value::Plain), Role::Plain).optional(),
         ],
         answer: Answer::Object(&[Field::always("host", "string"), Field::always("password", "string"), Field::always("proxy", "string"), Field::always("tls-port", "integer"), Field::always("type", "string")]),
@@ -707,7 +707,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::List(&[Field::always("subdir", "string")]),
         rows: Rows::Bound,
@@ -726,7 +726,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::Object(&[Field::new("cpu", "number"), Field::new("cpus", "number"), Field::new("disk", "integer"), Field::new("diskread", "integer"), Field::new("diskwrite", "integer"), Field::always("ha", "object"), Field::new("lock", "string"), Field::new("maxdisk", "integer"), Field::new("maxmem", "integer"), Field::new("maxswap", "integer"), Field::new("mem", "integer"), Field::new("name", "string"), Field::new("netin", "integer"), Field::new("netout", "integer"), Field::new("pressurecpusome", "number"), Field::new("pressureiofull", "number"), Field::new("pressureiosome", "number"), Field::new("pressurememoryfull", "number"), Field::new("pressurememorysome", "number"), Field::always("status", "string"), Field::new("tags", "string"), Field::new("template", "boolean"), Field::new("uptime", "integer"), Field::always("vmid", "integer")]),
         permission: Permission::Perm { path: "/vms/{vmid}", privs: &["VM.Audit"], any: false, require_param: None },
@@ -744,7 +744,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("timeout", Place::Body, Kind::Integer(Some(0), None), Role::Plain).optional().words("Seconds that the container's system gets to go down; then the task fails and it runs on, unless `forceStop` is given with a shutdown. Absent: 60."),
         ],
         low_args: &["timeout"],
@@ -768,7 +768,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Task,
         binds: &["status"],
@@ -790,7 +790,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("forceStop", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0").words("`true`: a guest that is still up after `timeout` seconds is switched off like by pulling the plug; takes the grant for stop as well. Absent: it is left running and the task fails."),
             Parameter::new("timeout", Place::Body, Kind::Integer(Some(0), None), Role::Plain).optional().or_else("60").words("Seconds that the container's system gets to go down; then the task fails and it runs on, unless `forceStop` is given with a shutdown. Absent: 60."),
         ],
@@ -815,7 +815,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("debug", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("skiplock", Place::Body, Kind::Boolean, Role::Plain).optional(),
         ],
@@ -838,7 +838,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("overrule-shutdown", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0").words("`true`: a shutdown of this guest that is still waiting is interrupted first, so that the stop need not wait behind it. Absent: the stop waits for the guest's lock, and fails if that takes long."),
             Parameter::new("skiplock", Place::Body, Kind::Boolean, Role::Plain).optional(),
         ],
@@ -863,7 +863,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Task,
         binds: &["status"],
@@ -886,7 +886,7 @@ pub static OPERATIONS: [Operation; 39] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Nothing,
         binds: &["config", "status"],
@@ -909,7 +909,7 @@ pub static OPERATIONS: [Operation; 39] = [
         offered: Offered::Never(Reason::Console),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[Field::always("port", "integer"), Field::always("ticket", "string"), Field::always("upid", "string"), Field::always("user", "string")]),
         settle: Some(Settle::Person),
@@ -929,7 +929,7 @@ pub static OPERATIONS: [Operation; 39] = [
         offered: Offered::Never(Reason::Console),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("height", Place::Body, Kind::Integer(Some(16), Some(2160)), Role::Plain).optional(),
             Parameter::new("websocket", Place::Body, Kind::Boolean, Role::Plain).optional(),
             Parameter::new("width", Place::Body, Kind::Integer(Some(16), Some(4096)), Role::Plain).optional(),
@@ -952,7 +952,7 @@ pub static OPERATIONS: [Operation; 39] = [
         offered: Offered::Never(Reason::Console),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("port", Place::Query, Kind::Integer(Some(5900), Some(5999)), Role::Plain),
             Parameter::new("vncticket", Place::Query, Kind::bounded(Value::Plain, None, None, Some(512)), Role::Secret),
         ],

@@ -1309,7 +1309,7 @@ pub static OPERATIONS: [Operation; 120] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("guest", Place::Query, Kind::Integer(Some(100), Some(999999999)), Role::GuestSource).optional(),
+            Parameter::new("guest", Place::Query, Kind::text(Value::Vmid), Role::GuestSource).optional(),
         ],
         answer: Answer::List(&[Field::always("id", "string")]),
         rows: Rows::All,
@@ -2264,7 +2264,7 @@ pub static OPERATIONS: [Operation; 120] = [
             Parameter::new("typefilter", Place::Query, Kind::text(Value::Plain), Role::Plain).optional().words("Only tasks of exactly this type, as the `type` column shows it: `qmstart`, `vzdump`, `qmigrate`, `imgcopy`, …. Absent: all types."),
             Parameter::new("until", Place::Query, Kind::Integer(None, None), Role::Plain).optional().words("Only tasks that started at or before this time, in seconds since 1970 (UTC). Absent: up to now."),
             Parameter::new("userfilter", Place::Query, Kind::text(Value::Plain), Role::Plain).optional().words("Only tasks of users whose name contains this, whatever its case, for example `root@pam`. Absent: of everyone that the token may see."),
-            Parameter::new("vmid", Place::Query, Kind::Integer(Some(100), Some(999999999)), Role::GuestSource).optional().words("Only tasks that worked on the guest with this number. Absent: tasks on anything."),
+            Parameter::new("vmid", Place::Query, Kind::text(Value::Vmid), Role::GuestSource).optional().words("Only tasks that worked on the guest with this number. Absent: tasks on anything."),
         ],
         answer: Answer::List(&[Field::new("endtime", "integer"), Field::always("id", "string"), Field::always("node", "string"), Field::always("pid", "integer"), Field::always("pstart", "integer"), Field::always("starttime", "integer"), Field::new("status", "string"), Field::always("type", "string"), Field::always("upid", "string"), Field::always("user", "string")]),
         rows: Rows::Columns(&[Row { subject: Subject::Guest, column: "id" }]),
@@ -2553,7 +2553,7 @@ pub static OPERATIONS: [Operation; 120] = [
         offered: Offered::Never(Reason::ReturnsCredential),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("volume", Place::Query, Kind::text(Value::Plain), Role::Volume),
+            Parameter::new("volume", Place::Query, Kind::text(Value::Volume), Role::Volume),
         ],
         answer: Answer::Value,
         flags: &[Flag::SecretOut],

@@ -17,7 +17,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::List(&[]),
         rows: Rows::Bound,
@@ -37,7 +37,7 @@ pub static OPERATIONS: [Operation; 27] = [
         offered: Offered::Never(Reason::RunsCode),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("command", Place::Body, Kind::Choice(&["fsfreeze-freeze", "fsfreeze-status", "fsfreeze-thaw", "fstrim", "get-fsinfo", "get-host-name", "get-memory-block-info", "get-memory-blocks", "get-osinfo", "get-time", "get-timezone", "get-users", "get-vcpus", "info", "network-get-interfaces", "ping", "shutdown", "suspend-disk", "suspend-hybrid", "suspend-ram"]), Role::Plain),
         ],
         answer: Answer::Object(&[]),
@@ -60,7 +60,7 @@ pub static OPERATIONS: [Operation; 27] = [
         offered: Offered::Never(Reason::RunsCode),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("command", Place::Body, Kind::Array(&Kind::text(Value::Plain)), Role::Plain),
             Parameter::new("input-data", Place::Body, Kind::bounded(Value::Plain, None, None, Some(65536)), Role::Content).optional(),
         ],
@@ -83,7 +83,7 @@ pub static OPERATIONS: [Operation; 27] = [
         offered: Offered::Never(Reason::ReturnsCredential),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("pid", Place::Query, Kind::Integer(None, None), Role::Plain),
         ],
         answer: Answer::Object(&[Field::new("err-data", "string"), Field::new("err-truncated", "boolean"), Field::new("exitcode", "integer"), Field::always("exited", "boolean"), Field::new("out-data", "string"), Field::new("out-truncated", "boolean"), Field::new("signal", "integer")]),
@@ -104,7 +104,7 @@ pub static OPERATIONS: [Operation; 27] = [
         offered: Offered::Never(Reason::ReturnsCredential),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("count", Place::Query, Kind::Integer(Some(1), Some(16777216)), Role::Plain).optional().or_else("16777216").since(Release::R9_2),
             Parameter::new("decode", Place::Query, Kind::Boolean, Role::Plain).optional().or_else("1").since(Release::R9_2),
             Parameter::new("file", Place::Query, Kind::text(Value::Plain), Role::Plain),
@@ -128,7 +128,7 @@ pub static OPERATIONS: [Operation; 27] = [
         offered: Offered::Never(Reason::RunsCode),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("content", Place::Body, Kind::bounded(Value::Plain, None, None, Some(61440)), Role::Content),
             Parameter::new("encode", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("1"),
             Parameter::new("file", Place::Body, Kind::text(Value::Plain), Role::Plain),
@@ -151,7 +151,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         binds: &["status"],
@@ -173,7 +173,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -192,7 +192,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::Object(&[]),
         binds: &["status"],
@@ -213,7 +213,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Low,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::Object(&[]),
         binds: &["status"],
@@ -234,7 +234,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -253,7 +253,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -272,7 +272,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -291,7 +291,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -310,7 +310,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -329,7 +329,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -348,7 +348,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -367,7 +367,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -386,7 +386,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -405,7 +405,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -424,7 +424,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -443,7 +443,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         flags: &[Flag::StartsWork],
@@ -463,7 +463,7 @@ pub static OPERATIONS: [Operation; 27] = [
         offered: Offered::Never(Reason::TakesCredential),
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("crypted", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("password", Place::Body, Kind::bounded(Value::Plain, None, Some(5), Some(1024)), Role::Secret),
             Parameter::new("username", Place::Body, Kind::text(Value::Plain), Role::Plain),
@@ -487,7 +487,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         binds: &["status"],
@@ -509,7 +509,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         binds: &["status"],
@@ -531,7 +531,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         binds: &["status"],
@@ -553,7 +553,7 @@ pub static OPERATIONS: [Operation; 27] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::Object(&[]),
         binds: &["status"],

@@ -17,7 +17,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
         ],
         answer: Answer::List(&[]),
         rows: Rows::Bound,
@@ -35,7 +35,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::List(&[Field::always("cidr", "string"), Field::new("comment", "string"), Field::always("digest", "string"), Field::always("name", "string")]),
         rows: Rows::Bound,
@@ -52,7 +52,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("cidr", Place::Body, Kind::text(Value::Cidr), Role::Object),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
             Parameter::new("name", Place::Body, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
@@ -74,7 +74,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
             Parameter::new("digest", Place::Query, Kind::bounded(Value::Plain, None, None, Some(64)), Role::Digest).optional(),
         ],
@@ -96,7 +96,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
         ],
         answer: Answer::Object(&[]),
@@ -113,7 +113,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
             Parameter::new("cidr", Place::Body, Kind::text(Value::Cidr), Role::Object),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
@@ -138,7 +138,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::List(&[Field::new("comment", "string"), Field::always("digest", "string"), Field::always("name", "string")]),
         rows: Rows::Bound,
@@ -155,7 +155,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
             Parameter::new("digest", Place::Body, Kind::bounded(Value::Plain, None, None, Some(64)), Role::Digest).optional(),
             Parameter::new("name", Place::Body, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
@@ -179,7 +179,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
             Parameter::new("force", Place::Query, Kind::Boolean, Role::Plain).optional(),
         ],
@@ -201,7 +201,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object).words("Which IP set, as the list of sets shows it, without the `+` that rules put before it, for example `management`."),
         ],
         answer: Answer::List(&[Field::always("cidr", "string"), Field::new("comment", "string"), Field::always("digest", "string"), Field::new("nomatch", "boolean")]),
@@ -219,9 +219,9 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
-            Parameter::new("cidr", Place::Body, Kind::text(Value::Plain), Role::Object),
+            Parameter::new("cidr", Place::Body, Kind::text(Value::CidrOrAlias), Role::Object),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
             Parameter::new("nomatch", Place::Body, Kind::Boolean, Role::Plain).optional(),
         ],
@@ -243,9 +243,9 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
-            Parameter::new("cidr", Place::Path, Kind::text(Value::Plain), Role::Object),
+            Parameter::new("cidr", Place::Path, Kind::text(Value::CidrOrAlias), Role::Object),
             Parameter::new("digest", Place::Query, Kind::bounded(Value::Plain, None, None, Some(64)), Role::Digest).optional(),
         ],
         answer: Answer::Nothing,
@@ -266,9 +266,9 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
-            Parameter::new("cidr", Place::Path, Kind::text(Value::Plain), Role::Object),
+            Parameter::new("cidr", Place::Path, Kind::text(Value::CidrOrAlias), Role::Object),
         ],
         answer: Answer::Object(&[]),
         permission: Permission::Perm { path: "/vms/{vmid}", privs: &["VM.Audit"], any: false, require_param: None },
@@ -285,9 +285,9 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("name", Place::Path, Kind::bounded(Value::Plain, Some(2), Some(2), Some(64)), Role::Object),
-            Parameter::new("cidr", Place::Path, Kind::text(Value::Plain), Role::Object),
+            Parameter::new("cidr", Place::Path, Kind::text(Value::CidrOrAlias), Role::Object),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
             Parameter::new("digest", Place::Body, Kind::bounded(Value::Plain, None, None, Some(64)), Role::Digest).optional(),
             Parameter::new("nomatch", Place::Body, Kind::Boolean, Role::Plain).optional(),
@@ -310,7 +310,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("limit", Place::Query, Kind::Integer(Some(0), None), Role::Plain).optional(),
             Parameter::new("since", Place::Query, Kind::Integer(Some(0), None), Role::Plain).optional(),
             Parameter::new("start", Place::Query, Kind::Integer(Some(0), None), Role::Plain).optional(),
@@ -333,7 +333,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::Object(&[Field::new("dhcp", "boolean"), Field::new("enable", "boolean"), Field::new("ipfilter", "boolean"), Field::new("log_level_in", "string"), Field::new("log_level_out", "string"), Field::new("macfilter", "boolean"), Field::new("ndp", "boolean"), Field::new("policy_in", "string"), Field::new("policy_out", "string"), Field::new("radv", "boolean")]),
         permission: Permission::Perm { path: "/vms/{vmid}", privs: &["VM.Audit"], any: false, require_param: None },
@@ -350,7 +350,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("delete", Place::Body, Kind::List(&Kind::text(Value::ConfigId)), Role::Unset).optional(),
             Parameter::new("dhcp", Place::Body, Kind::Boolean, Role::Plain).optional().or_else("0"),
             Parameter::new("digest", Place::Body, Kind::bounded(Value::Plain, None, None, Some(64)), Role::Digest).optional(),
@@ -383,7 +383,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("type", Place::Query, Kind::Choice(&["alias", "ipset"]), Role::Plain).optional(),
         ],
         answer: Answer::List(&[Field::new("comment", "string"), Field::always("name", "string"), Field::always("ref", "string"), Field::always("scope", "string"), Field::always("type", "string")]),
@@ -401,7 +401,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node).words("Host that has the guest at the moment. Callers leave it out and name the guest by `cluster` and `vmid`: the server looks it up for every call."),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget).words("The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node."),
         ],
         answer: Answer::List(&[Field::always("action", "string"), Field::new("comment", "string"), Field::new("dest", "string"), Field::new("dport", "string"), Field::new("enable", "integer"), Field::new("icmp-type", "string"), Field::new("iface", "string"), Field::new("ipversion", "integer"), Field::new("log", "string"), Field::new("macro", "string"), Field::always("pos", "integer"), Field::new("proto", "string"), Field::new("source", "string"), Field::new("sport", "string"), Field::always("type", "string")]),
         rows: Rows::Bound,
@@ -418,7 +418,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("action", Place::Body, Kind::bounded(Value::Plain, Some(2), Some(2), Some(20)), Role::Plain),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),
             Parameter::new("dest", Place::Body, Kind::bounded(Value::Plain, None, None, Some(512)), Role::Plain).optional(),
@@ -453,7 +453,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("pos", Place::Path, Kind::Integer(Some(0), None), Role::Object),
             Parameter::new("digest", Place::Query, Kind::bounded(Value::Plain, None, None, Some(64)), Role::Digest).optional(),
         ],
@@ -475,7 +475,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Read,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("pos", Place::Path, Kind::Integer(Some(0), None), Role::Object),
         ],
         answer: Answer::Object(&[Field::always("action", "string"), Field::new("comment", "string"), Field::new("dest", "string"), Field::new("dport", "string"), Field::new("enable", "integer"), Field::new("icmp-type", "string"), Field::new("iface", "string"), Field::new("ipversion", "integer"), Field::new("log", "string"), Field::new("macro", "string"), Field::always("pos", "integer"), Field::new("proto", "string"), Field::new("source", "string"), Field::new("sport", "string"), Field::always("type", "string")]),
@@ -492,7 +492,7 @@ pub static OPERATIONS: [Operation; 23] = [
         tier: Tier::Destructive,
         params: &[
             Parameter::new("node", Place::Path, Kind::text(Value::Node), Role::Node),
-            Parameter::new("vmid", Place::Path, Kind::Integer(Some(100), Some(999999999)), Role::GuestTarget),
+            Parameter::new("vmid", Place::Path, Kind::text(Value::Vmid), Role::GuestTarget),
             Parameter::new("pos", Place::Path, Kind::Integer(Some(0), None), Role::Object),
             Parameter::new("action", Place::Body, Kind::bounded(Value::Plain, Some(2), Some(2), Some(20)), Role::Plain).optional(),
             Parameter::new("comment", Place::Body, Kind::text(Value::Plain), Role::Content).optional(),

@@ -450,9 +450,9 @@ pub struct PostClusterBulkActionGuestMigrate {
     pub online: Option<bool>,
     /// Text of the form node. Since 9.1 ([`crate::terms::Release::R9_1`]).
     pub target: String,
-    /// Several; each: a whole number, 100 to 999999999. Since 9.1 ([`crate::terms::Release::R9_1`]).
+    /// Several; each: text of the form vmid. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vms: Option<Vec<i64>>,
+    pub vms: Option<Vec<u32>>,
     /// A switch. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(rename = "with-local-disks", skip_serializing_if = "Option::is_none")]
     pub with_local_disks: Option<bool>,
@@ -483,9 +483,9 @@ pub struct PostClusterBulkActionGuestShutdown {
     /// A whole number. PVE's default: `180`. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<i64>,
-    /// Several; each: a whole number, 100 to 999999999. Since 9.1 ([`crate::terms::Release::R9_1`]).
+    /// Several; each: text of the form vmid. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vms: Option<Vec<i64>>,
+    pub vms: Option<Vec<u32>>,
 }
 
 view!(PostClusterBulkActionGuestShutdown = "POST /cluster/bulk-action/guest/shutdown");
@@ -503,9 +503,9 @@ pub struct PostClusterBulkActionGuestStart {
     /// A whole number. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<i64>,
-    /// Several; each: a whole number, 100 to 999999999. Since 9.1 ([`crate::terms::Release::R9_1`]).
+    /// Several; each: text of the form vmid. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vms: Option<Vec<i64>>,
+    pub vms: Option<Vec<u32>>,
 }
 
 view!(PostClusterBulkActionGuestStart = "POST /cluster/bulk-action/guest/start");
@@ -526,9 +526,9 @@ pub struct PostClusterBulkActionGuestSuspend {
     /// A switch. PVE's default: `0`. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(rename = "to-disk", skip_serializing_if = "Option::is_none")]
     pub to_disk: Option<bool>,
-    /// Several; each: a whole number, 100 to 999999999. Since 9.1 ([`crate::terms::Release::R9_1`]).
+    /// Several; each: text of the form vmid. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vms: Option<Vec<i64>>,
+    pub vms: Option<Vec<u32>>,
 }
 
 view!(PostClusterBulkActionGuestSuspend = "POST /cluster/bulk-action/guest/suspend");

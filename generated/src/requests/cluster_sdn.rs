@@ -1225,9 +1225,9 @@ pub struct PutClusterSdnVnetsIps {
     /// Text of the form mac.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// A whole number, 100 to 999999999.
+    /// Text of the form vmid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vmid: Option<i64>,
+    pub vmid: Option<u32>,
     /// Text, 2 to 8 characters.
     pub zone: String,
 }

@@ -110,7 +110,7 @@ pub struct PostNodesLxc {
     pub onboot: Option<bool>,
     /// Archive that the container is made from, as a volume id of a granted storage: `local:vztmpl/debian-12-standard_12.12-1_amd64.tar.zst`. `list_templates` shows those there are.
     ///
-    /// Text, at most 255 characters.
+    /// Text of the form volume, at most 255 characters.
     pub ostemplate: String,
     /// Distribution in the container, which tells PVE how to write its network and host name: `debian`, `ubuntu`, `alpine`, …; `unmanaged` writes nothing. Absent: found out from the template.
     ///
@@ -191,13 +191,13 @@ pub struct PostNodesLxc {
     pub unused: BTreeMap<u16, Property<property_strings::LxcUnused>>,
     /// Number for the new guest, 100 to 999999999. No guest of the cluster may have it, on any node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesLxc {
     /// With what PVE requires.
-    pub const fn new(node: String, ostemplate: String, vmid: i64) -> Self {
+    pub const fn new(node: String, ostemplate: String, vmid: u32) -> Self {
         Self { node, arch: None, bwlimit: None, cmode: None, console: None, cores: None, cpulimit: None, cpuunits: None, debug: None, description: None, dev: BTreeMap::new(), entrypoint: None, env: None, features: None, force: None, ha_managed: None, hookscript: None, hostname: None, ignore_unpack_errors: None, lock: None, memory: None, mp: BTreeMap::new(), nameserver: None, net: BTreeMap::new(), onboot: None, ostemplate, ostype: None, password: None, pool: None, protection: None, restore: None, rootfs: None, searchdomain: None, ssh_public_keys: None, start: None, startup: None, storage: None, swap: None, tags: None, template: None, timezone: None, tty: None, unique: None, unprivileged: None, unused: BTreeMap::new(), vmid }
     }
 }
@@ -210,8 +210,8 @@ view!(PostNodesLxc = "POST /nodes/{node}/lxc");
 pub struct DeleteNodesLxcVmid {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch.
     #[serde(rename = "destroy-unreferenced-disks", skip_serializing_if = "Option::is_none")]
     pub destroy_unreferenced_disks: Option<bool>,
@@ -225,7 +225,7 @@ pub struct DeleteNodesLxcVmid {
 
 impl DeleteNodesLxcVmid {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, destroy_unreferenced_disks: None, force: None, purge: None }
     }
 }
@@ -242,8 +242,8 @@ pub struct PostNodesLxcClone {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Most KiB per second to copy disks with; 0 is without limit. Absent: the limit that the storage or the datacenter sets for clones.
     ///
     /// A number, at least 0.
@@ -266,8 +266,8 @@ pub struct PostNodesLxcClone {
     pub hostname: Option<String>,
     /// Number for the copy, 100 to 999999999, that no guest of the cluster has and that the token's grant covers.
     ///
-    /// A whole number, 100 to 999999999.
-    pub newid: i64,
+    /// Text of the form vmid.
+    pub newid: u32,
     /// Id of a granted resource pool to put the new guest into, for example `lab`. Absent: no pool.
     ///
     /// Text of the form pool.
@@ -292,7 +292,7 @@ pub struct PostNodesLxcClone {
 
 impl PostNodesLxcClone {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, newid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32, newid: u32) -> Self {
         Self { node, vmid, bwlimit: None, description: None, full: None, hostname: None, newid, pool: None, snapname: None, storage: None, target: None }
     }
 }
@@ -309,8 +309,8 @@ pub struct PutNodesLxcConfig {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A choice. PVE's default: `amd64`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arch: Option<Arch>,
@@ -437,7 +437,7 @@ pub struct PutNodesLxcConfig {
 
 impl PutNodesLxcConfig {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, arch: None, cmode: None, console: None, cores: None, cpulimit: None, cpuunits: None, debug: None, delete: None, description: None, dev: BTreeMap::new(), entrypoint: None, env: None, features: None, hookscript: None, hostname: None, lock: None, memory: None, mp: BTreeMap::new(), nameserver: None, net: BTreeMap::new(), onboot: None, ostype: None, protection: None, revert: None, rootfs: None, searchdomain: None, startup: None, swap: None, tags: None, template: None, timezone: None, tty: None, unprivileged: None, unused: BTreeMap::new() }
     }
 }
@@ -450,8 +450,8 @@ view!(PutNodesLxcConfig = "PUT /nodes/{node}/lxc/{vmid}/config");
 pub struct PostNodesLxcMigrate {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A number, at least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bwlimit: Option<f64>,
@@ -473,7 +473,7 @@ pub struct PostNodesLxcMigrate {
 
 impl PostNodesLxcMigrate {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, target: String) -> Self {
+    pub const fn new(node: String, vmid: u32, target: String) -> Self {
         Self { node, vmid, bwlimit: None, online: None, restart: None, target, target_storage: None, timeout: None }
     }
 }
@@ -486,8 +486,8 @@ view!(PostNodesLxcMigrate = "POST /nodes/{node}/lxc/{vmid}/migrate");
 pub struct PostNodesLxcMoveVolume {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A number, at least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bwlimit: Option<f64>,
@@ -497,9 +497,9 @@ pub struct PostNodesLxcMoveVolume {
     /// Text of the form storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
-    /// A whole number, 100 to 999999999.
+    /// Text of the form vmid.
     #[serde(rename = "target-vmid", skip_serializing_if = "Option::is_none")]
-    pub target_vmid: Option<i64>,
+    pub target_vmid: Option<u32>,
     /// A choice.
     #[serde(rename = "target-volume", skip_serializing_if = "Option::is_none")]
     pub target_volume: Option<TargetVolume>,
@@ -509,7 +509,7 @@ pub struct PostNodesLxcMoveVolume {
 
 impl PostNodesLxcMoveVolume {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, volume: TargetVolume) -> Self {
+    pub const fn new(node: String, vmid: u32, volume: TargetVolume) -> Self {
         Self { node, vmid, bwlimit: None, delete: None, storage: None, target_vmid: None, target_volume: None, volume }
     }
 }
@@ -522,8 +522,8 @@ view!(PostNodesLxcMoveVolume = "POST /nodes/{node}/lxc/{vmid}/move_volume");
 pub struct PostNodesLxcMtunnel {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Several; each: text of the form iface.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bridges: Option<Vec<String>>,
@@ -534,7 +534,7 @@ pub struct PostNodesLxcMtunnel {
 
 impl PostNodesLxcMtunnel {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, bridges: None, storages: None }
     }
 }
@@ -547,8 +547,8 @@ view!(PostNodesLxcMtunnel = "POST /nodes/{node}/lxc/{vmid}/mtunnel");
 pub struct PostNodesLxcRemoteMigrate {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A number, at least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bwlimit: Option<f64>,
@@ -570,9 +570,9 @@ pub struct PostNodesLxcRemoteMigrate {
     /// Several; each: text.
     #[serde(rename = "target-storage")]
     pub target_storage: Vec<String>,
-    /// A whole number, 100 to 999999999.
+    /// Text of the form vmid.
     #[serde(rename = "target-vmid", skip_serializing_if = "Option::is_none")]
-    pub target_vmid: Option<i64>,
+    pub target_vmid: Option<u32>,
     /// A whole number. PVE's default: `180`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<i64>,
@@ -580,7 +580,7 @@ pub struct PostNodesLxcRemoteMigrate {
 
 impl PostNodesLxcRemoteMigrate {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, target_bridge: Vec<String>, target_endpoint: Secret, target_storage: Vec<String>) -> Self {
+    pub const fn new(node: String, vmid: u32, target_bridge: Vec<String>, target_endpoint: Secret, target_storage: Vec<String>) -> Self {
         Self { node, vmid, bwlimit: None, delete: None, online: None, restart: None, target_bridge, target_endpoint, target_storage, target_vmid: None, timeout: None }
     }
 }
@@ -597,8 +597,8 @@ pub struct PutNodesLxcResize {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Key of the volume in the container's configuration: `rootfs` or `mp0`, `mp1`, …. The file system on it grows along.
     ///
     /// A choice.
@@ -611,7 +611,7 @@ pub struct PutNodesLxcResize {
 
 impl PutNodesLxcResize {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, disk: Disk, size: String) -> Self {
+    pub const fn new(node: String, vmid: u32, disk: Disk, size: String) -> Self {
         Self { node, vmid, disk, size }
     }
 }
@@ -628,8 +628,8 @@ pub struct PostNodesLxcSnapshot {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A note for people on why the snapshot was taken, plain text. Absent: none.
     ///
     /// Text.
@@ -643,7 +643,7 @@ pub struct PostNodesLxcSnapshot {
 
 impl PostNodesLxcSnapshot {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, snapname: String) -> Self {
+    pub const fn new(node: String, vmid: u32, snapname: String) -> Self {
         Self { node, vmid, description: None, snapname }
     }
 }
@@ -656,8 +656,8 @@ view!(PostNodesLxcSnapshot = "POST /nodes/{node}/lxc/{vmid}/snapshot");
 pub struct DeleteNodesLxcSnapshotSnapname {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text of the form snapshot, at most 40 characters.
     pub snapname: String,
     /// A switch.
@@ -667,7 +667,7 @@ pub struct DeleteNodesLxcSnapshotSnapname {
 
 impl DeleteNodesLxcSnapshotSnapname {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, snapname: String) -> Self {
+    pub const fn new(node: String, vmid: u32, snapname: String) -> Self {
         Self { node, vmid, snapname, force: None }
     }
 }
@@ -684,8 +684,8 @@ pub struct PutNodesLxcSnapshotConfig {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Which of the guest's snapshots to write the note of, as `list_snapshots` shows it.
     ///
     /// Text of the form snapshot, at most 40 characters.
@@ -699,7 +699,7 @@ pub struct PutNodesLxcSnapshotConfig {
 
 impl PutNodesLxcSnapshotConfig {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, snapname: String) -> Self {
+    pub const fn new(node: String, vmid: u32, snapname: String) -> Self {
         Self { node, vmid, snapname, description: None }
     }
 }
@@ -712,8 +712,8 @@ view!(PutNodesLxcSnapshotConfig = "PUT /nodes/{node}/lxc/{vmid}/snapshot/{snapna
 pub struct PostNodesLxcSnapshotRollback {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text of the form snapshot, at most 40 characters.
     pub snapname: String,
     /// A switch. PVE's default: `0`.
@@ -723,7 +723,7 @@ pub struct PostNodesLxcSnapshotRollback {
 
 impl PostNodesLxcSnapshotRollback {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, snapname: String) -> Self {
+    pub const fn new(node: String, vmid: u32, snapname: String) -> Self {
         Self { node, vmid, snapname, start: None }
     }
 }
@@ -736,8 +736,8 @@ view!(PostNodesLxcSnapshotRollback = "POST /nodes/{node}/lxc/{vmid}/snapshot/{sn
 pub struct PostNodesLxcSpiceproxy {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
@@ -745,7 +745,7 @@ pub struct PostNodesLxcSpiceproxy {
 
 impl PostNodesLxcSpiceproxy {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, proxy: None }
     }
 }
@@ -762,8 +762,8 @@ pub struct PostNodesLxcStatusReboot {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Seconds that the container's system gets to go down; then the task fails and it runs on, unless `forceStop` is given with a shutdown. Absent: 60.
     ///
     /// A whole number, at least 0.
@@ -773,7 +773,7 @@ pub struct PostNodesLxcStatusReboot {
 
 impl PostNodesLxcStatusReboot {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, timeout: None }
     }
 }
@@ -786,13 +786,13 @@ view!(PostNodesLxcStatusReboot = "POST /nodes/{node}/lxc/{vmid}/status/reboot");
 pub struct PostNodesLxcStatusResume {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesLxcStatusResume {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -809,8 +809,8 @@ pub struct PostNodesLxcStatusShutdown {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// `true`: a guest that is still up after `timeout` seconds is switched off like by pulling the plug; takes the grant for stop as well. Absent: it is left running and the task fails.
     ///
     /// A switch. PVE's default: `0`.
@@ -825,7 +825,7 @@ pub struct PostNodesLxcStatusShutdown {
 
 impl PostNodesLxcStatusShutdown {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, force_stop: None, timeout: None }
     }
 }
@@ -842,8 +842,8 @@ pub struct PostNodesLxcStatusStart {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch. PVE's default: `0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debug: Option<bool>,
@@ -854,7 +854,7 @@ pub struct PostNodesLxcStatusStart {
 
 impl PostNodesLxcStatusStart {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, debug: None, skiplock: None }
     }
 }
@@ -871,8 +871,8 @@ pub struct PostNodesLxcStatusStop {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// `true`: a shutdown of this guest that is still waiting is interrupted first, so that the stop need not wait behind it. Absent: the stop waits for the guest's lock, and fails if that takes long.
     ///
     /// A switch. PVE's default: `0`.
@@ -885,7 +885,7 @@ pub struct PostNodesLxcStatusStop {
 
 impl PostNodesLxcStatusStop {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, overrule_shutdown: None, skiplock: None }
     }
 }
@@ -898,13 +898,13 @@ view!(PostNodesLxcStatusStop = "POST /nodes/{node}/lxc/{vmid}/status/stop");
 pub struct PostNodesLxcStatusSuspend {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesLxcStatusSuspend {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -917,13 +917,13 @@ view!(PostNodesLxcStatusSuspend = "POST /nodes/{node}/lxc/{vmid}/status/suspend"
 pub struct PostNodesLxcTemplate {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesLxcTemplate {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -936,13 +936,13 @@ view!(PostNodesLxcTemplate = "POST /nodes/{node}/lxc/{vmid}/template");
 pub struct PostNodesLxcTermproxy {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesLxcTermproxy {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -955,8 +955,8 @@ view!(PostNodesLxcTermproxy = "POST /nodes/{node}/lxc/{vmid}/termproxy");
 pub struct PostNodesLxcVncproxy {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A whole number, 16 to 2160.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub height: Option<i64>,
@@ -970,7 +970,7 @@ pub struct PostNodesLxcVncproxy {
 
 impl PostNodesLxcVncproxy {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, height: None, websocket: None, width: None }
     }
 }

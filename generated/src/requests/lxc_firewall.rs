@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct PostNodesLxcFirewallAliases {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text of the form cidr.
     pub cidr: String,
     /// Text.
@@ -24,7 +24,7 @@ pub struct PostNodesLxcFirewallAliases {
 
 impl PostNodesLxcFirewallAliases {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, cidr: String, name: String) -> Self {
+    pub const fn new(node: String, vmid: u32, cidr: String, name: String) -> Self {
         Self { node, vmid, cidr, comment: None, name }
     }
 }
@@ -37,15 +37,15 @@ view!(PostNodesLxcFirewallAliases = "POST /nodes/{node}/lxc/{vmid}/firewall/alia
 pub struct DeleteNodesLxcFirewallAliasesName {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
 }
 
 impl DeleteNodesLxcFirewallAliasesName {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String) -> Self {
         Self { node, vmid, name }
     }
 }
@@ -58,8 +58,8 @@ view!(DeleteNodesLxcFirewallAliasesName = "DELETE /nodes/{node}/lxc/{vmid}/firew
 pub struct PutNodesLxcFirewallAliasesName {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// Text of the form cidr.
@@ -74,7 +74,7 @@ pub struct PutNodesLxcFirewallAliasesName {
 
 impl PutNodesLxcFirewallAliasesName {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String, cidr: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String, cidr: String) -> Self {
         Self { node, vmid, name, cidr, comment: None, rename: None }
     }
 }
@@ -87,8 +87,8 @@ view!(PutNodesLxcFirewallAliasesName = "PUT /nodes/{node}/lxc/{vmid}/firewall/al
 pub struct PostNodesLxcFirewallIpset {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
@@ -101,7 +101,7 @@ pub struct PostNodesLxcFirewallIpset {
 
 impl PostNodesLxcFirewallIpset {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String) -> Self {
         Self { node, vmid, comment: None, name, rename: None }
     }
 }
@@ -114,8 +114,8 @@ view!(PostNodesLxcFirewallIpset = "POST /nodes/{node}/lxc/{vmid}/firewall/ipset"
 pub struct DeleteNodesLxcFirewallIpsetName {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// A switch.
@@ -125,7 +125,7 @@ pub struct DeleteNodesLxcFirewallIpsetName {
 
 impl DeleteNodesLxcFirewallIpsetName {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String) -> Self {
         Self { node, vmid, name, force: None }
     }
 }
@@ -138,8 +138,8 @@ view!(DeleteNodesLxcFirewallIpsetName = "DELETE /nodes/{node}/lxc/{vmid}/firewal
 pub struct PostNodesLxcFirewallIpsetName {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// Text of the form cidr-or-alias.
@@ -154,7 +154,7 @@ pub struct PostNodesLxcFirewallIpsetName {
 
 impl PostNodesLxcFirewallIpsetName {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String, cidr: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String, cidr: String) -> Self {
         Self { node, vmid, name, cidr, comment: None, nomatch: None }
     }
 }
@@ -167,8 +167,8 @@ view!(PostNodesLxcFirewallIpsetName = "POST /nodes/{node}/lxc/{vmid}/firewall/ip
 pub struct DeleteNodesLxcFirewallIpsetCidr {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// Text of the form cidr-or-alias.
@@ -177,7 +177,7 @@ pub struct DeleteNodesLxcFirewallIpsetCidr {
 
 impl DeleteNodesLxcFirewallIpsetCidr {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String, cidr: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String, cidr: String) -> Self {
         Self { node, vmid, name, cidr }
     }
 }
@@ -190,8 +190,8 @@ view!(DeleteNodesLxcFirewallIpsetCidr = "DELETE /nodes/{node}/lxc/{vmid}/firewal
 pub struct PutNodesLxcFirewallIpsetCidr {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// Text of the form cidr-or-alias.
@@ -206,7 +206,7 @@ pub struct PutNodesLxcFirewallIpsetCidr {
 
 impl PutNodesLxcFirewallIpsetCidr {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String, cidr: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String, cidr: String) -> Self {
         Self { node, vmid, name, cidr, comment: None, nomatch: None }
     }
 }
@@ -219,8 +219,8 @@ view!(PutNodesLxcFirewallIpsetCidr = "PUT /nodes/{node}/lxc/{vmid}/firewall/ipse
 pub struct PutNodesLxcFirewallOptions {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Several; each: text of the form config-id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete: Option<Vec<String>>,
@@ -258,7 +258,7 @@ pub struct PutNodesLxcFirewallOptions {
 
 impl PutNodesLxcFirewallOptions {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, delete: None, dhcp: None, enable: None, ipfilter: None, log_level_in: None, log_level_out: None, macfilter: None, ndp: None, policy_in: None, policy_out: None, radv: None }
     }
 }
@@ -271,8 +271,8 @@ view!(PutNodesLxcFirewallOptions = "PUT /nodes/{node}/lxc/{vmid}/firewall/option
 pub struct PostNodesLxcFirewallRules {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 20 characters.
     pub action: String,
     /// Text.
@@ -317,7 +317,7 @@ pub struct PostNodesLxcFirewallRules {
 
 impl PostNodesLxcFirewallRules {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, action: String, r#type: Type) -> Self {
+    pub const fn new(node: String, vmid: u32, action: String, r#type: Type) -> Self {
         Self { node, vmid, action, comment: None, dest: None, dport: None, enable: None, icmp_type: None, iface: None, log: None, r#macro: None, pos: None, proto: None, source: None, sport: None, r#type }
     }
 }
@@ -330,15 +330,15 @@ view!(PostNodesLxcFirewallRules = "POST /nodes/{node}/lxc/{vmid}/firewall/rules"
 pub struct DeleteNodesLxcFirewallRulesPos {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A whole number, at least 0.
     pub pos: i64,
 }
 
 impl DeleteNodesLxcFirewallRulesPos {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, pos: i64) -> Self {
+    pub const fn new(node: String, vmid: u32, pos: i64) -> Self {
         Self { node, vmid, pos }
     }
 }
@@ -351,8 +351,8 @@ view!(DeleteNodesLxcFirewallRulesPos = "DELETE /nodes/{node}/lxc/{vmid}/firewall
 pub struct PutNodesLxcFirewallRulesPos {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A whole number, at least 0.
     pub pos: i64,
     /// Text, 2 to 20 characters.
@@ -404,7 +404,7 @@ pub struct PutNodesLxcFirewallRulesPos {
 
 impl PutNodesLxcFirewallRulesPos {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, pos: i64) -> Self {
+    pub const fn new(node: String, vmid: u32, pos: i64) -> Self {
         Self { node, vmid, pos, action: None, comment: None, delete: None, dest: None, dport: None, enable: None, icmp_type: None, iface: None, log: None, r#macro: None, moveto: None, proto: None, source: None, sport: None, r#type: None }
     }
 }

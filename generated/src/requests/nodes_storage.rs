@@ -20,13 +20,13 @@ pub struct PostNodesStorageContent {
     pub format: Option<Format>,
     /// Text.
     pub size: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesStorageContent {
     /// With what PVE requires.
-    pub const fn new(node: String, storage: String, filename: String, size: String, vmid: i64) -> Self {
+    pub const fn new(node: String, storage: String, filename: String, size: String, vmid: u32) -> Self {
         Self { node, storage, filename, format: None, size, vmid }
     }
 }
@@ -41,7 +41,7 @@ pub struct DeleteNodesStorageContentVolume {
     pub node: String,
     /// Text of the form storage.
     pub storage: String,
-    /// Text.
+    /// Text of the form volume.
     pub volume: String,
     /// A whole number, 1 to 30.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,9 +65,9 @@ pub struct PostNodesStorageContentVolume {
     pub node: String,
     /// Text of the form storage.
     pub storage: String,
-    /// Text.
+    /// Text of the form volume.
     pub volume: String,
-    /// Text.
+    /// Text of the form volume.
     pub target: String,
     /// Text of the form node.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub struct PutNodesStorageContentVolume {
     pub storage: String,
     /// Volume id of a backup that belongs to a granted guest, as `list_backups` shows it: `local:backup/vzdump-qemu-101-2026_01_31-02_00_00.vma.zst`.
     ///
-    /// Text.
+    /// Text of the form volume.
     pub volume: String,
     /// Text to store with the volume in place of its present notes; line breaks are kept. Absent: they stay.
     ///
@@ -211,9 +211,9 @@ pub struct DeleteNodesStoragePrunebackups {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#type: Option<Type>,
-    /// A whole number, 100 to 999999999.
+    /// Text of the form vmid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vmid: Option<i64>,
+    pub vmid: Option<u32>,
 }
 
 impl DeleteNodesStoragePrunebackups {

@@ -730,12 +730,12 @@ pub struct QemuEfidisk0 {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub efitype: Option<Efitype>,
-    /// Text. May stand without its key.
+    /// Text of the form volume. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text.
+    /// Text of the form volume.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A choice.
@@ -795,12 +795,12 @@ pub struct QemuIde {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
-    /// Text. May stand without its key.
+    /// Text of the form volume. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text.
+    /// Text of the form volume.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A whole number.
@@ -1059,12 +1059,12 @@ pub struct QemuSata {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
-    /// Text. May stand without its key.
+    /// Text of the form volume. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text.
+    /// Text of the form volume.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A whole number.
@@ -1190,12 +1190,12 @@ pub struct QemuScsi {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
-    /// Text. May stand without its key.
+    /// Text of the form volume. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text.
+    /// Text of the form volume.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A whole number.
@@ -1320,12 +1320,12 @@ shape!(QemuSpiceEnhancements = QEMU_SPICE_ENHANCEMENTS);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QemuTpmstate0 {
-    /// Text. May stand without its key.
+    /// Text of the form volume. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuTpmstate0Format>,
-    /// Text.
+    /// Text of the form volume.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// Text of the form size.
@@ -1433,12 +1433,12 @@ pub struct QemuVirtio {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
-    /// Text. May stand without its key.
+    /// Text of the form volume. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text.
+    /// Text of the form volume.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A whole number.

@@ -38,7 +38,7 @@ pub struct PostNodesQemu {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arch: Option<Arch>,
-    /// Text, at most 255 characters.
+    /// Text of the form volume, at most 255 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<String>,
     /// Text.
@@ -347,8 +347,8 @@ pub struct PostNodesQemu {
     pub vmgenid: Option<String>,
     /// Number for the new guest, 100 to 999999999. No guest of the cluster may have it, on any node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text of the form storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vmstatestorage: Option<String>,
@@ -359,7 +359,7 @@ pub struct PostNodesQemu {
 
 impl PostNodesQemu {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, acpi: None, affinity: None, agent: None, allow_ksm: None, amd_sev: None, arch: None, archive: None, args: None, audio0: None, autostart: None, balloon: None, bios: None, boot: None, bootdisk: None, bwlimit: None, cdrom: None, cicustom: None, cipassword: None, citype: None, ciupgrade: None, ciuser: None, cores: None, cpu: None, cpulimit: None, cpuunits: None, description: None, efidisk0: None, force: None, freeze: None, ha_managed: None, hookscript: None, hostpci: BTreeMap::new(), hotplug: None, hugepages: None, ide: BTreeMap::new(), import_working_storage: None, intel_tdx: None, ipconfig: BTreeMap::new(), ivshmem: None, keephugepages: None, keyboard: None, kvm: None, live_restore: None, localtime: None, lock: None, machine: None, memory: None, migrate_downtime: None, migrate_speed: None, name: None, nameserver: None, net: BTreeMap::new(), numa: None, numa2: BTreeMap::new(), onboot: None, ostype: None, parallel: BTreeMap::new(), pool: None, protection: None, reboot: None, rng0: None, sata: BTreeMap::new(), scsi: BTreeMap::new(), scsihw: None, searchdomain: None, serial: BTreeMap::new(), shares: None, smbios1: None, smp: None, sockets: None, spice_enhancements: None, sshkeys: None, start: None, startdate: None, startup: None, storage: None, tablet: None, tags: None, tdf: None, template: None, tpmstate0: None, unique: None, unused: BTreeMap::new(), usb: BTreeMap::new(), vcpus: None, vga: None, virtio: BTreeMap::new(), virtiofs: BTreeMap::new(), vmgenid: None, vmid, vmstatestorage: None, watchdog: None }
     }
 }
@@ -372,8 +372,8 @@ view!(PostNodesQemu = "POST /nodes/{node}/qemu");
 pub struct DeleteNodesQemuVmid {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch. PVE's default: `0`.
     #[serde(rename = "destroy-unreferenced-disks", skip_serializing_if = "Option::is_none")]
     pub destroy_unreferenced_disks: Option<bool>,
@@ -387,7 +387,7 @@ pub struct DeleteNodesQemuVmid {
 
 impl DeleteNodesQemuVmid {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, destroy_unreferenced_disks: None, purge: None, skiplock: None }
     }
 }
@@ -404,8 +404,8 @@ pub struct PostNodesQemuClone {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Most KiB per second to copy disks with; 0 is without limit. Absent: the limit that the storage or the datacenter sets for clones.
     ///
     /// A whole number, at least 0.
@@ -433,8 +433,8 @@ pub struct PostNodesQemuClone {
     pub name: Option<String>,
     /// Number for the copy, 100 to 999999999, that no guest of the cluster has and that the token's grant covers.
     ///
-    /// A whole number, 100 to 999999999.
-    pub newid: i64,
+    /// Text of the form vmid.
+    pub newid: u32,
     /// Id of a granted resource pool to put the new guest into, for example `lab`. Absent: no pool.
     ///
     /// Text of the form pool.
@@ -459,7 +459,7 @@ pub struct PostNodesQemuClone {
 
 impl PostNodesQemuClone {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, newid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32, newid: u32) -> Self {
         Self { node, vmid, bwlimit: None, description: None, format: None, full: None, name: None, newid, pool: None, snapname: None, storage: None, target: None }
     }
 }
@@ -476,13 +476,13 @@ pub struct PutNodesQemuCloudinit {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PutNodesQemuCloudinit {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -495,8 +495,8 @@ view!(PutNodesQemuCloudinit = "PUT /nodes/{node}/qemu/{vmid}/cloudinit");
 pub struct PostNodesQemuConfig {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch. PVE's default: `1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acpi: Option<bool>,
@@ -762,7 +762,7 @@ pub struct PostNodesQemuConfig {
 
 impl PostNodesQemuConfig {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, acpi: None, affinity: None, agent: None, allow_ksm: None, amd_sev: None, arch: None, args: None, audio0: None, autostart: None, background_delay: None, balloon: None, bios: None, boot: None, bootdisk: None, cdrom: None, cicustom: None, cipassword: None, citype: None, ciupgrade: None, ciuser: None, cores: None, cpu: None, cpulimit: None, cpuunits: None, delete: None, description: None, efidisk0: None, force: None, freeze: None, hookscript: None, hostpci: BTreeMap::new(), hotplug: None, hugepages: None, ide: BTreeMap::new(), import_working_storage: None, intel_tdx: None, ipconfig: BTreeMap::new(), ivshmem: None, keephugepages: None, keyboard: None, kvm: None, localtime: None, lock: None, machine: None, memory: None, migrate_downtime: None, migrate_speed: None, name: None, nameserver: None, net: BTreeMap::new(), numa: None, numa2: BTreeMap::new(), onboot: None, ostype: None, parallel: BTreeMap::new(), protection: None, reboot: None, revert: None, rng0: None, sata: BTreeMap::new(), scsi: BTreeMap::new(), scsihw: None, searchdomain: None, serial: BTreeMap::new(), shares: None, skiplock: None, smbios1: None, smp: None, sockets: None, spice_enhancements: None, sshkeys: None, startdate: None, startup: None, tablet: None, tags: None, tdf: None, template: None, tpmstate0: None, unused: BTreeMap::new(), usb: BTreeMap::new(), vcpus: None, vga: None, virtio: BTreeMap::new(), virtiofs: BTreeMap::new(), vmgenid: None, vmstatestorage: None, watchdog: None }
     }
 }
@@ -779,8 +779,8 @@ pub struct PutNodesQemuConfig {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch. PVE's default: `1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acpi: Option<bool>,
@@ -1062,7 +1062,7 @@ pub struct PutNodesQemuConfig {
 
 impl PutNodesQemuConfig {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, acpi: None, affinity: None, agent: None, allow_ksm: None, amd_sev: None, arch: None, args: None, audio0: None, autostart: None, balloon: None, bios: None, boot: None, bootdisk: None, cdrom: None, cicustom: None, cipassword: None, citype: None, ciupgrade: None, ciuser: None, cores: None, cpu: None, cpulimit: None, cpuunits: None, delete: None, description: None, efidisk0: None, force: None, freeze: None, hookscript: None, hostpci: BTreeMap::new(), hotplug: None, hugepages: None, ide: BTreeMap::new(), intel_tdx: None, ipconfig: BTreeMap::new(), ivshmem: None, keephugepages: None, keyboard: None, kvm: None, localtime: None, lock: None, machine: None, memory: None, migrate_downtime: None, migrate_speed: None, name: None, nameserver: None, net: BTreeMap::new(), numa: None, numa2: BTreeMap::new(), onboot: None, ostype: None, parallel: BTreeMap::new(), protection: None, reboot: None, revert: None, rng0: None, sata: BTreeMap::new(), scsi: BTreeMap::new(), scsihw: None, searchdomain: None, serial: BTreeMap::new(), shares: None, skiplock: None, smbios1: None, smp: None, sockets: None, spice_enhancements: None, sshkeys: None, startdate: None, startup: None, tablet: None, tags: None, tdf: None, template: None, tpmstate0: None, unused: BTreeMap::new(), usb: BTreeMap::new(), vcpus: None, vga: None, virtio: BTreeMap::new(), virtiofs: BTreeMap::new(), vmgenid: None, vmstatestorage: None, watchdog: None }
     }
 }
@@ -1075,15 +1075,15 @@ view!(PutNodesQemuConfig = "PUT /nodes/{node}/qemu/{vmid}/config");
 pub struct PostNodesQemuDbusVmstate {
     /// Text of the form node. Since 9.1 ([`crate::terms::Release::R9_1`]).
     pub node: String,
-    /// A whole number, 100 to 999999999. Since 9.1 ([`crate::terms::Release::R9_1`]).
-    pub vmid: i64,
+    /// Text of the form vmid. Since 9.1 ([`crate::terms::Release::R9_1`]).
+    pub vmid: u32,
     /// A choice. Since 9.1 ([`crate::terms::Release::R9_1`]).
     pub action: Action,
 }
 
 impl PostNodesQemuDbusVmstate {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, action: Action) -> Self {
+    pub const fn new(node: String, vmid: u32, action: Action) -> Self {
         Self { node, vmid, action }
     }
 }
@@ -1096,8 +1096,8 @@ view!(PostNodesQemuDbusVmstate = "POST /nodes/{node}/qemu/{vmid}/dbus-vmstate");
 pub struct PostNodesQemuMigrate {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A whole number, at least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bwlimit: Option<i64>,
@@ -1128,7 +1128,7 @@ pub struct PostNodesQemuMigrate {
 
 impl PostNodesQemuMigrate {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, target: String) -> Self {
+    pub const fn new(node: String, vmid: u32, target: String) -> Self {
         Self { node, vmid, bwlimit: None, force: None, migration_network: None, migration_type: None, online: None, target, targetstorage: None, with_conntrack_state: None, with_local_disks: None }
     }
 }
@@ -1141,15 +1141,15 @@ view!(PostNodesQemuMigrate = "POST /nodes/{node}/qemu/{vmid}/migrate");
 pub struct PostNodesQemuMonitor {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text.
     pub command: String,
 }
 
 impl PostNodesQemuMonitor {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, command: String) -> Self {
+    pub const fn new(node: String, vmid: u32, command: String) -> Self {
         Self { node, vmid, command }
     }
 }
@@ -1162,8 +1162,8 @@ view!(PostNodesQemuMonitor = "POST /nodes/{node}/qemu/{vmid}/monitor");
 pub struct PostNodesQemuMoveDisk {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A whole number, at least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bwlimit: Option<i64>,
@@ -1181,14 +1181,14 @@ pub struct PostNodesQemuMoveDisk {
     /// A choice.
     #[serde(rename = "target-disk", skip_serializing_if = "Option::is_none")]
     pub target_disk: Option<PostNodesQemuMoveDiskDisk>,
-    /// A whole number, 100 to 999999999.
+    /// Text of the form vmid.
     #[serde(rename = "target-vmid", skip_serializing_if = "Option::is_none")]
-    pub target_vmid: Option<i64>,
+    pub target_vmid: Option<u32>,
 }
 
 impl PostNodesQemuMoveDisk {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, disk: PostNodesQemuMoveDiskDisk) -> Self {
+    pub const fn new(node: String, vmid: u32, disk: PostNodesQemuMoveDiskDisk) -> Self {
         Self { node, vmid, bwlimit: None, delete: None, disk, format: None, storage: None, target_disk: None, target_vmid: None }
     }
 }
@@ -1201,8 +1201,8 @@ view!(PostNodesQemuMoveDisk = "POST /nodes/{node}/qemu/{vmid}/move_disk");
 pub struct PostNodesQemuMtunnel {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Several; each: text of the form iface.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bridges: Option<Vec<String>>,
@@ -1213,7 +1213,7 @@ pub struct PostNodesQemuMtunnel {
 
 impl PostNodesQemuMtunnel {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, bridges: None, storages: None }
     }
 }
@@ -1226,8 +1226,8 @@ view!(PostNodesQemuMtunnel = "POST /nodes/{node}/qemu/{vmid}/mtunnel");
 pub struct PostNodesQemuRemoteMigrate {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A whole number, at least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bwlimit: Option<i64>,
@@ -1246,14 +1246,14 @@ pub struct PostNodesQemuRemoteMigrate {
     /// Several; each: text.
     #[serde(rename = "target-storage")]
     pub target_storage: Vec<String>,
-    /// A whole number, 100 to 999999999.
+    /// Text of the form vmid.
     #[serde(rename = "target-vmid", skip_serializing_if = "Option::is_none")]
-    pub target_vmid: Option<i64>,
+    pub target_vmid: Option<u32>,
 }
 
 impl PostNodesQemuRemoteMigrate {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, target_bridge: Vec<String>, target_endpoint: Secret, target_storage: Vec<String>) -> Self {
+    pub const fn new(node: String, vmid: u32, target_bridge: Vec<String>, target_endpoint: Secret, target_storage: Vec<String>) -> Self {
         Self { node, vmid, bwlimit: None, delete: None, online: None, target_bridge, target_endpoint, target_storage, target_vmid: None }
     }
 }
@@ -1270,8 +1270,8 @@ pub struct PutNodesQemuResize {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Key of the drive in the VM's configuration: `scsi0`, `virtio1`, `sata0`, …. The file system inside is grown by the guest's own means.
     ///
     /// A choice.
@@ -1287,7 +1287,7 @@ pub struct PutNodesQemuResize {
 
 impl PutNodesQemuResize {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, disk: PutNodesQemuResizeDisk, size: String) -> Self {
+    pub const fn new(node: String, vmid: u32, disk: PutNodesQemuResizeDisk, size: String) -> Self {
         Self { node, vmid, disk, size, skiplock: None }
     }
 }
@@ -1300,8 +1300,8 @@ view!(PutNodesQemuResize = "PUT /nodes/{node}/qemu/{vmid}/resize");
 pub struct PutNodesQemuSendkey {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text.
     pub key: String,
     /// A switch.
@@ -1311,7 +1311,7 @@ pub struct PutNodesQemuSendkey {
 
 impl PutNodesQemuSendkey {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, key: String) -> Self {
+    pub const fn new(node: String, vmid: u32, key: String) -> Self {
         Self { node, vmid, key, skiplock: None }
     }
 }
@@ -1328,8 +1328,8 @@ pub struct PostNodesQemuSnapshot {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A note for people on why the snapshot was taken, plain text. Absent: none.
     ///
     /// Text.
@@ -1348,7 +1348,7 @@ pub struct PostNodesQemuSnapshot {
 
 impl PostNodesQemuSnapshot {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, snapname: String) -> Self {
+    pub const fn new(node: String, vmid: u32, snapname: String) -> Self {
         Self { node, vmid, description: None, snapname, vmstate: None }
     }
 }
@@ -1361,8 +1361,8 @@ view!(PostNodesQemuSnapshot = "POST /nodes/{node}/qemu/{vmid}/snapshot");
 pub struct DeleteNodesQemuSnapshotSnapname {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text of the form snapshot, at most 40 characters.
     pub snapname: String,
     /// A switch.
@@ -1372,7 +1372,7 @@ pub struct DeleteNodesQemuSnapshotSnapname {
 
 impl DeleteNodesQemuSnapshotSnapname {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, snapname: String) -> Self {
+    pub const fn new(node: String, vmid: u32, snapname: String) -> Self {
         Self { node, vmid, snapname, force: None }
     }
 }
@@ -1389,8 +1389,8 @@ pub struct PutNodesQemuSnapshotConfig {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Which of the guest's snapshots to write the note of, as `list_snapshots` shows it.
     ///
     /// Text of the form snapshot, at most 40 characters.
@@ -1404,7 +1404,7 @@ pub struct PutNodesQemuSnapshotConfig {
 
 impl PutNodesQemuSnapshotConfig {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, snapname: String) -> Self {
+    pub const fn new(node: String, vmid: u32, snapname: String) -> Self {
         Self { node, vmid, snapname, description: None }
     }
 }
@@ -1417,8 +1417,8 @@ view!(PutNodesQemuSnapshotConfig = "PUT /nodes/{node}/qemu/{vmid}/snapshot/{snap
 pub struct PostNodesQemuSnapshotRollback {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text of the form snapshot, at most 40 characters.
     pub snapname: String,
     /// A switch. PVE's default: `0`.
@@ -1428,7 +1428,7 @@ pub struct PostNodesQemuSnapshotRollback {
 
 impl PostNodesQemuSnapshotRollback {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, snapname: String) -> Self {
+    pub const fn new(node: String, vmid: u32, snapname: String) -> Self {
         Self { node, vmid, snapname, start: None }
     }
 }
@@ -1441,8 +1441,8 @@ view!(PostNodesQemuSnapshotRollback = "POST /nodes/{node}/qemu/{vmid}/snapshot/{
 pub struct PostNodesQemuSpiceproxy {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
@@ -1450,7 +1450,7 @@ pub struct PostNodesQemuSpiceproxy {
 
 impl PostNodesQemuSpiceproxy {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, proxy: None }
     }
 }
@@ -1467,8 +1467,8 @@ pub struct PostNodesQemuStatusReboot {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Seconds that the VM's system gets to go down; then the task fails and the VM runs on, unless `forceStop` is given with a shutdown. Absent: the `down` delay of its `startup` setting, else 60.
     ///
     /// A whole number, at least 0.
@@ -1478,7 +1478,7 @@ pub struct PostNodesQemuStatusReboot {
 
 impl PostNodesQemuStatusReboot {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, timeout: None }
     }
 }
@@ -1495,8 +1495,8 @@ pub struct PostNodesQemuStatusReset {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skiplock: Option<bool>,
@@ -1504,7 +1504,7 @@ pub struct PostNodesQemuStatusReset {
 
 impl PostNodesQemuStatusReset {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, skiplock: None }
     }
 }
@@ -1521,8 +1521,8 @@ pub struct PostNodesQemuStatusResume {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nocheck: Option<bool>,
@@ -1533,7 +1533,7 @@ pub struct PostNodesQemuStatusResume {
 
 impl PostNodesQemuStatusResume {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, nocheck: None, skiplock: None }
     }
 }
@@ -1550,8 +1550,8 @@ pub struct PostNodesQemuStatusShutdown {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// `true`: a guest that is still up after `timeout` seconds is switched off like by pulling the plug; takes the grant for stop as well. Absent: it is left running and the task fails.
     ///
     /// A switch. PVE's default: `0`.
@@ -1572,7 +1572,7 @@ pub struct PostNodesQemuStatusShutdown {
 
 impl PostNodesQemuStatusShutdown {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, force_stop: None, keep_active: None, skiplock: None, timeout: None }
     }
 }
@@ -1589,8 +1589,8 @@ pub struct PostNodesQemuStatusStart {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text.
     #[serde(rename = "force-cpu", skip_serializing_if = "Option::is_none")]
     pub force_cpu: Option<String>,
@@ -1630,7 +1630,7 @@ pub struct PostNodesQemuStatusStart {
 
 impl PostNodesQemuStatusStart {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, force_cpu: None, machine: None, migratedfrom: None, migration_network: None, migration_type: None, nets_host_mtu: None, skiplock: None, stateuri: None, targetstorage: None, timeout: None, with_conntrack_state: None }
     }
 }
@@ -1647,8 +1647,8 @@ pub struct PostNodesQemuStatusStop {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch. PVE's default: `0`.
     #[serde(rename = "keepActive", skip_serializing_if = "Option::is_none")]
     pub keep_active: Option<bool>,
@@ -1672,7 +1672,7 @@ pub struct PostNodesQemuStatusStop {
 
 impl PostNodesQemuStatusStop {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, keep_active: None, migratedfrom: None, overrule_shutdown: None, skiplock: None, timeout: None }
     }
 }
@@ -1689,8 +1689,8 @@ pub struct PostNodesQemuStatusSuspend {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skiplock: Option<bool>,
@@ -1704,7 +1704,7 @@ pub struct PostNodesQemuStatusSuspend {
 
 impl PostNodesQemuStatusSuspend {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, skiplock: None, statestorage: None, todisk: None }
     }
 }
@@ -1717,8 +1717,8 @@ view!(PostNodesQemuStatusSuspend = "POST /nodes/{node}/qemu/{vmid}/status/suspen
 pub struct PostNodesQemuTemplate {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<PutNodesQemuResizeDisk>,
@@ -1726,7 +1726,7 @@ pub struct PostNodesQemuTemplate {
 
 impl PostNodesQemuTemplate {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, disk: None }
     }
 }
@@ -1739,8 +1739,8 @@ view!(PostNodesQemuTemplate = "POST /nodes/{node}/qemu/{vmid}/template");
 pub struct PostNodesQemuTermproxy {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<Serial>,
@@ -1748,7 +1748,7 @@ pub struct PostNodesQemuTermproxy {
 
 impl PostNodesQemuTermproxy {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, serial: None }
     }
 }
@@ -1761,8 +1761,8 @@ view!(PostNodesQemuTermproxy = "POST /nodes/{node}/qemu/{vmid}/termproxy");
 pub struct PutNodesQemuUnlink {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
@@ -1772,7 +1772,7 @@ pub struct PutNodesQemuUnlink {
 
 impl PutNodesQemuUnlink {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, idlist: Vec<String>) -> Self {
+    pub const fn new(node: String, vmid: u32, idlist: Vec<String>) -> Self {
         Self { node, vmid, force: None, idlist }
     }
 }
@@ -1785,8 +1785,8 @@ view!(PutNodesQemuUnlink = "PUT /nodes/{node}/qemu/{vmid}/unlink");
 pub struct PostNodesQemuVncproxy {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch. PVE's default: `0`.
     #[serde(rename = "generate-password", skip_serializing_if = "Option::is_none")]
     pub generate_password: Option<bool>,
@@ -1797,7 +1797,7 @@ pub struct PostNodesQemuVncproxy {
 
 impl PostNodesQemuVncproxy {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, generate_password: None, websocket: None }
     }
 }

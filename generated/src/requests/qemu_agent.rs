@@ -12,15 +12,15 @@ use super::Secret;
 pub struct PostNodesQemuAgent {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A choice.
     pub command: Command,
 }
 
 impl PostNodesQemuAgent {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, command: Command) -> Self {
+    pub const fn new(node: String, vmid: u32, command: Command) -> Self {
         Self { node, vmid, command }
     }
 }
@@ -33,8 +33,8 @@ view!(PostNodesQemuAgent = "POST /nodes/{node}/qemu/{vmid}/agent");
 pub struct PostNodesQemuAgentExec {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Several; each: text.
     pub command: Vec<String>,
     /// Text, at most 65536 characters.
@@ -44,7 +44,7 @@ pub struct PostNodesQemuAgentExec {
 
 impl PostNodesQemuAgentExec {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, command: Vec<String>) -> Self {
+    pub const fn new(node: String, vmid: u32, command: Vec<String>) -> Self {
         Self { node, vmid, command, input_data: None }
     }
 }
@@ -57,8 +57,8 @@ view!(PostNodesQemuAgentExec = "POST /nodes/{node}/qemu/{vmid}/agent/exec");
 pub struct PostNodesQemuAgentFileWrite {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, at most 61440 characters.
     pub content: String,
     /// A switch. PVE's default: `1`.
@@ -70,7 +70,7 @@ pub struct PostNodesQemuAgentFileWrite {
 
 impl PostNodesQemuAgentFileWrite {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, content: String, file: String) -> Self {
+    pub const fn new(node: String, vmid: u32, content: String, file: String) -> Self {
         Self { node, vmid, content, encode: None, file }
     }
 }
@@ -83,13 +83,13 @@ view!(PostNodesQemuAgentFileWrite = "POST /nodes/{node}/qemu/{vmid}/agent/file-w
 pub struct PostNodesQemuAgentFsfreezeFreeze {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesQemuAgentFsfreezeFreeze {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -106,13 +106,13 @@ pub struct PostNodesQemuAgentFsfreezeThaw {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesQemuAgentFsfreezeThaw {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -129,13 +129,13 @@ pub struct PostNodesQemuAgentFstrim {
     pub node: String,
     /// The guest's number, 100 to 999999999, unique in its cluster. With `cluster` it is all that names a guest; the server finds the node.
     ///
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesQemuAgentFstrim {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -148,8 +148,8 @@ view!(PostNodesQemuAgentFstrim = "POST /nodes/{node}/qemu/{vmid}/agent/fstrim");
 pub struct PostNodesQemuAgentSetUserPassword {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A switch. PVE's default: `0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crypted: Option<bool>,
@@ -161,7 +161,7 @@ pub struct PostNodesQemuAgentSetUserPassword {
 
 impl PostNodesQemuAgentSetUserPassword {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, password: Secret, username: String) -> Self {
+    pub const fn new(node: String, vmid: u32, password: Secret, username: String) -> Self {
         Self { node, vmid, crypted: None, password, username }
     }
 }
@@ -174,13 +174,13 @@ view!(PostNodesQemuAgentSetUserPassword = "POST /nodes/{node}/qemu/{vmid}/agent/
 pub struct PostNodesQemuAgentShutdown {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesQemuAgentShutdown {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -193,13 +193,13 @@ view!(PostNodesQemuAgentShutdown = "POST /nodes/{node}/qemu/{vmid}/agent/shutdow
 pub struct PostNodesQemuAgentSuspendDisk {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesQemuAgentSuspendDisk {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -212,13 +212,13 @@ view!(PostNodesQemuAgentSuspendDisk = "POST /nodes/{node}/qemu/{vmid}/agent/susp
 pub struct PostNodesQemuAgentSuspendHybrid {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesQemuAgentSuspendHybrid {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }
@@ -231,13 +231,13 @@ view!(PostNodesQemuAgentSuspendHybrid = "POST /nodes/{node}/qemu/{vmid}/agent/su
 pub struct PostNodesQemuAgentSuspendRam {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
 }
 
 impl PostNodesQemuAgentSuspendRam {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid }
     }
 }

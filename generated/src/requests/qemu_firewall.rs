@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct PostNodesQemuFirewallAliases {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text of the form cidr.
     pub cidr: String,
     /// Text.
@@ -24,7 +24,7 @@ pub struct PostNodesQemuFirewallAliases {
 
 impl PostNodesQemuFirewallAliases {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, cidr: String, name: String) -> Self {
+    pub const fn new(node: String, vmid: u32, cidr: String, name: String) -> Self {
         Self { node, vmid, cidr, comment: None, name }
     }
 }
@@ -37,15 +37,15 @@ view!(PostNodesQemuFirewallAliases = "POST /nodes/{node}/qemu/{vmid}/firewall/al
 pub struct DeleteNodesQemuFirewallAliasesName {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
 }
 
 impl DeleteNodesQemuFirewallAliasesName {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String) -> Self {
         Self { node, vmid, name }
     }
 }
@@ -58,8 +58,8 @@ view!(DeleteNodesQemuFirewallAliasesName = "DELETE /nodes/{node}/qemu/{vmid}/fir
 pub struct PutNodesQemuFirewallAliasesName {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// Text of the form cidr.
@@ -74,7 +74,7 @@ pub struct PutNodesQemuFirewallAliasesName {
 
 impl PutNodesQemuFirewallAliasesName {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String, cidr: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String, cidr: String) -> Self {
         Self { node, vmid, name, cidr, comment: None, rename: None }
     }
 }
@@ -87,8 +87,8 @@ view!(PutNodesQemuFirewallAliasesName = "PUT /nodes/{node}/qemu/{vmid}/firewall/
 pub struct PostNodesQemuFirewallIpset {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
@@ -101,7 +101,7 @@ pub struct PostNodesQemuFirewallIpset {
 
 impl PostNodesQemuFirewallIpset {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String) -> Self {
         Self { node, vmid, comment: None, name, rename: None }
     }
 }
@@ -114,8 +114,8 @@ view!(PostNodesQemuFirewallIpset = "POST /nodes/{node}/qemu/{vmid}/firewall/ipse
 pub struct DeleteNodesQemuFirewallIpsetName {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// A switch.
@@ -125,7 +125,7 @@ pub struct DeleteNodesQemuFirewallIpsetName {
 
 impl DeleteNodesQemuFirewallIpsetName {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String) -> Self {
         Self { node, vmid, name, force: None }
     }
 }
@@ -138,8 +138,8 @@ view!(DeleteNodesQemuFirewallIpsetName = "DELETE /nodes/{node}/qemu/{vmid}/firew
 pub struct PostNodesQemuFirewallIpsetName {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// Text of the form cidr-or-alias.
@@ -154,7 +154,7 @@ pub struct PostNodesQemuFirewallIpsetName {
 
 impl PostNodesQemuFirewallIpsetName {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String, cidr: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String, cidr: String) -> Self {
         Self { node, vmid, name, cidr, comment: None, nomatch: None }
     }
 }
@@ -167,8 +167,8 @@ view!(PostNodesQemuFirewallIpsetName = "POST /nodes/{node}/qemu/{vmid}/firewall/
 pub struct DeleteNodesQemuFirewallIpsetCidr {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// Text of the form cidr-or-alias.
@@ -177,7 +177,7 @@ pub struct DeleteNodesQemuFirewallIpsetCidr {
 
 impl DeleteNodesQemuFirewallIpsetCidr {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String, cidr: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String, cidr: String) -> Self {
         Self { node, vmid, name, cidr }
     }
 }
@@ -190,8 +190,8 @@ view!(DeleteNodesQemuFirewallIpsetCidr = "DELETE /nodes/{node}/qemu/{vmid}/firew
 pub struct PutNodesQemuFirewallIpsetCidr {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 64 characters.
     pub name: String,
     /// Text of the form cidr-or-alias.
@@ -206,7 +206,7 @@ pub struct PutNodesQemuFirewallIpsetCidr {
 
 impl PutNodesQemuFirewallIpsetCidr {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, name: String, cidr: String) -> Self {
+    pub const fn new(node: String, vmid: u32, name: String, cidr: String) -> Self {
         Self { node, vmid, name, cidr, comment: None, nomatch: None }
     }
 }
@@ -219,8 +219,8 @@ view!(PutNodesQemuFirewallIpsetCidr = "PUT /nodes/{node}/qemu/{vmid}/firewall/ip
 pub struct PutNodesQemuFirewallOptions {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Several; each: text of the form config-id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete: Option<Vec<String>>,
@@ -258,7 +258,7 @@ pub struct PutNodesQemuFirewallOptions {
 
 impl PutNodesQemuFirewallOptions {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64) -> Self {
+    pub const fn new(node: String, vmid: u32) -> Self {
         Self { node, vmid, delete: None, dhcp: None, enable: None, ipfilter: None, log_level_in: None, log_level_out: None, macfilter: None, ndp: None, policy_in: None, policy_out: None, radv: None }
     }
 }
@@ -271,8 +271,8 @@ view!(PutNodesQemuFirewallOptions = "PUT /nodes/{node}/qemu/{vmid}/firewall/opti
 pub struct PostNodesQemuFirewallRules {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// Text, 2 to 20 characters.
     pub action: String,
     /// Text.
@@ -317,7 +317,7 @@ pub struct PostNodesQemuFirewallRules {
 
 impl PostNodesQemuFirewallRules {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, action: String, r#type: Type) -> Self {
+    pub const fn new(node: String, vmid: u32, action: String, r#type: Type) -> Self {
         Self { node, vmid, action, comment: None, dest: None, dport: None, enable: None, icmp_type: None, iface: None, log: None, r#macro: None, pos: None, proto: None, source: None, sport: None, r#type }
     }
 }
@@ -330,15 +330,15 @@ view!(PostNodesQemuFirewallRules = "POST /nodes/{node}/qemu/{vmid}/firewall/rule
 pub struct DeleteNodesQemuFirewallRulesPos {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A whole number, at least 0.
     pub pos: i64,
 }
 
 impl DeleteNodesQemuFirewallRulesPos {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, pos: i64) -> Self {
+    pub const fn new(node: String, vmid: u32, pos: i64) -> Self {
         Self { node, vmid, pos }
     }
 }
@@ -351,8 +351,8 @@ view!(DeleteNodesQemuFirewallRulesPos = "DELETE /nodes/{node}/qemu/{vmid}/firewa
 pub struct PutNodesQemuFirewallRulesPos {
     /// Text of the form node.
     pub node: String,
-    /// A whole number, 100 to 999999999.
-    pub vmid: i64,
+    /// Text of the form vmid.
+    pub vmid: u32,
     /// A whole number, at least 0.
     pub pos: i64,
     /// Text, 2 to 20 characters.
@@ -404,7 +404,7 @@ pub struct PutNodesQemuFirewallRulesPos {
 
 impl PutNodesQemuFirewallRulesPos {
     /// With what PVE requires.
-    pub const fn new(node: String, vmid: i64, pos: i64) -> Self {
+    pub const fn new(node: String, vmid: u32, pos: i64) -> Self {
         Self { node, vmid, pos, action: None, comment: None, delete: None, dest: None, dport: None, enable: None, icmp_type: None, iface: None, log: None, r#macro: None, moveto: None, proto: None, source: None, sport: None, r#type: None }
     }
 }

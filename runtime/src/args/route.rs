@@ -18,44 +18,47 @@ pub struct Arrival {
 pub fn arrival(verb: Verb, path: &str) -> Option<Arrival> {
     let decoded = percent_decode_str(path).decode_utf8().ok()?;
     let steps: Vec<&str> = decoded.strip_prefix('/')?.split('/').collect();
-    OPERATIONS
+    let operation = OPERATIONS
         .iter()
         .copied()
-        .filter(|operation| operation.verb == verb)
-        .filter_map(|operation| Some((operation, bind(operation, &steps)?)))
-        // PVE looks for fixed text first, step by step.
-        .min_by_key(|(operation, _)| {
-            operation.segments.iter().map(|step| matches!(step, Segment::Param(_))).collect::<Vec<_>>()
-        })
-        .map(|(operation, values)| Arrival { operation, values })
+        .filter(|operation| operation.verb == verb && fits(operation, &steps))
+        .reduce(|one, other| if is_more_literal(other, one) { other } else { one })?;
+    Some(Arrival { operation, values: bind(operation, &steps) })
 }
 
-fn bind(operation: &'static Operation, steps: &[&str]) -> Option<Vec<(&'static str, String)>> {
+/// Whether the steps of a path are those of an operation's.
+fn fits(operation: &Operation, steps: &[&str]) -> bool {
     let segments = operation.segments;
-    let mut values = Vec::new();
-    for (at, segment) in segments.iter().enumerate() {
-        let step = steps.get(at)?;
-        match segment {
-            Segment::Literal(text) => {
-                if text != step {
-                    return None;
-                }
-            }
-            Segment::Param(name) => {
-                let rest = steps.get(at..)?;
-                let greedy = at + 1 == segments.len() && holds_slash(operation, name);
-                let value = if greedy { rest.join("/") } else { (*step).to_owned() };
-                if value.is_empty() {
-                    return None;
-                }
-                values.push((*name, value));
-                if greedy {
-                    return Some(values);
-                }
-            }
-        }
-    }
-    (segments.len() == steps.len()).then_some(values)
+    let greedy = ends_greedy(operation);
+    let long_enough = if greedy { steps.len() >= segments.len() } else { steps.len() == segments.len() };
+    long_enough
+        && segments.iter().zip(steps).all(|(segment, step)| match segment {
+            Segment::Literal(text) => text == step,
+            Segment::Param(_) => greedy || !step.is_empty(),
+        })
+}
+
+/// PVE looks for fixed text first, step by step.
+fn is_more_literal(one: &Operation, other: &Operation) -> bool {
+    let params = |operation: &'static [Segment]| operation.iter().map(|segment| matches!(segment, Segment::Param(_)));
+    params(one.segments).lt(params(other.segments))
+}
+
+fn bind(operation: &'static Operation, steps: &[&str]) -> Vec<(&'static str, String)> {
+    let last = operation.segments.len().saturating_sub(1);
+    let greedy = ends_greedy(operation);
+    let value = |at: usize| {
+        let rest = steps.get(at..).unwrap_or_default();
+        if greedy && at == last { rest.join("/") } else { rest.first().copied().unwrap_or_default().to_owned() }
+    };
+    let names = operation.segments.iter().enumerate();
+    names
+        .filter_map(|(at, segment)| if let Segment::Param(name) = segment { Some((*name, value(at))) } else { None })
+        .collect()
+}
+
+fn ends_greedy(operation: &Operation) -> bool {
+    matches!(operation.segments.last(), Some(Segment::Param(name)) if holds_slash(operation, name))
 }
 
 /// Volumes, networks and pools may hold a slash; at the end of a path PVE takes all that is left for them.
