@@ -2,6 +2,7 @@
 
 mod describe;
 mod gateway;
+mod guests;
 mod named;
 mod page;
 mod reading;

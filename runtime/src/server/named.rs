@@ -5,7 +5,8 @@ use pvegate_generated::model::{Answer as Shape, Operation, Runs, Tool};
 use serde_json::{Map, Value as Json};
 
 use super::State;
-use super::gateway::{self, Guests};
+use super::gateway;
+use super::guests::{self, Guests};
 use super::page::{self, Window};
 use super::reading::{self, Addressed, Reading};
 use crate::authorize;
@@ -32,7 +33,7 @@ pub async fn call(
     let own = own(&mut given)?;
     let connection = authorize::cluster(principal, state, own.cluster.as_deref())?;
     if tool.projection == Some("guests") {
-        return guests(state, principal, tool, connection.get().name(), given, own).await;
+        return guests_of_kind(state, principal, tool, connection.get().name(), given, own).await;
     }
     let operation = match tool.runs {
         Runs::One(name) => gateway::operation(name)?,
@@ -130,7 +131,7 @@ fn taken(tool: &Tool) -> String {
     names.unwrap_or_default().join(", ")
 }
 
-async fn guests(
+async fn guests_of_kind(
     state: &State,
     principal: &Principal,
     tool: &'static Tool,
@@ -154,7 +155,7 @@ async fn guests(
             "Report this; it is a mistake of the server.",
         ));
     };
-    gateway::list_guests(state, principal, &Guests::of_kind(cluster, kind, own.fields, own.limit, own.cursor)).await
+    guests::list_guests(state, principal, &Guests::of_kind(cluster, kind, own.fields, own.limit, own.cursor)).await
 }
 
 /// The operations of a tool.

@@ -25,7 +25,7 @@ pub struct Front {
 }
 
 /// How pvegate is started.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FrontOptions {
     /// TCP port on 127.0.0.1; 0 takes a free one.
     pub port: u16,
@@ -35,12 +35,6 @@ pub struct FrontOptions {
     pub limits: Limits,
     /// Further entries of the token file, as an operator would write them.
     pub more_tokens: Vec<Value>,
-}
-
-impl Default for FrontOptions {
-    fn default() -> Self {
-        Self { port: 0, opt_in: Vec::new(), limits: Limits::default(), more_tokens: Vec::new() }
-    }
 }
 
 impl Front {

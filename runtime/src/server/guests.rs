@@ -1,0 +1,223 @@
+//! Guests across clusters: lists from their snapshots, and one guest live from its node.
+
+use std::sync::Arc;
+
+use pvegate_generated::internal;
+use pvegate_generated::model::Operation;
+use serde::Deserialize;
+use serde_json::{Map, Value as Json};
+
+use super::{State, gateway, page, reading, shape};
+use crate::authorize;
+use crate::connection::Connection;
+use crate::mcp::{Answer, Refusal};
+use crate::snapshot::{GuestKind, GuestRow, Inventory};
+use crate::tokens::Principal;
+
+/// What `list_guests` can be asked.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guests {
+    cluster: Option<String>,
+    name: Option<String>,
+    text: Option<String>,
+    status: Option<String>,
+    node: Option<String>,
+    tag: Option<String>,
+    pool: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<GuestType>,
+    #[serde(default)]
+    fields: Vec<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum GuestType {
+    Qemu,
+    Lxc,
+}
+
+impl Guests {
+    /// All guests of one kind in one cluster: what the named list tools show.
+    pub fn of_kind(
+        cluster: &str,
+        kind: GuestKind,
+        fields: Vec<String>,
+        limit: Option<usize>,
+        cursor: Option<String>,
+    ) -> Self {
+        let kind = match kind {
+            GuestKind::Qemu => GuestType::Qemu,
+            GuestKind::Lxc => GuestType::Lxc,
+        };
+        Self { cluster: Some(cluster.to_owned()), kind: Some(kind), fields, limit, cursor, ..Self::default() }
+    }
+
+    fn is_filtered(&self) -> bool {
+        let texts = [&self.name, &self.text, &self.status, &self.node, &self.tag, &self.pool];
+        self.kind.is_some() || texts.iter().any(|text| text.is_some())
+    }
+
+    fn matches(&self, guest: &GuestRow) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        is(&self.name, &guest.name)
+            && is(&self.status, &guest.status)
+            && is(&self.node, guest.node.as_str())
+            && self.pool.as_ref().is_none_or(|pool| guest.pool.as_deref() == Some(pool))
+            && self.tag.as_ref().is_none_or(|tag| guest.has_tag(tag))
+            && self.kind.is_none_or(|kind| {
+                matches!((kind, guest.kind), (GuestType::Qemu, GuestKind::Qemu) | (GuestType::Lxc, GuestKind::Lxc))
+            })
+            && self.text.as_ref().is_none_or(|text| has_text(guest, &text.to_lowercase()))
+    }
+
+    fn question(&self) -> u64 {
+        let kind = self.kind.map(|kind| format!("{kind:?}"));
+        let parts = [&self.cluster, &self.name, &self.text, &self.status, &self.node, &self.tag, &self.pool, &kind];
+        page::question(&parts.map(|part| part.as_deref().unwrap_or("\u{1}")))
+    }
+}
+
+fn has_text(guest: &GuestRow, text: &str) -> bool {
+    let inside = |field: &str| field.to_lowercase().contains(text);
+    guest.vmid.to_string().contains(text)
+        || inside(&guest.name)
+        || guest.tags.iter().any(|tag| inside(tag))
+        || guest.pool.as_deref().is_some_and(inside)
+}
+
+/// Guests of the granted clusters, from their snapshots.
+pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -> Result<Answer, Refusal> {
+    let connections: Vec<Arc<Connection>> = match &asked.cluster {
+        Some(name) => vec![authorize::cluster(principal, state, Some(name))?.into_inner()],
+        None => authorize::clusters(principal, state).cloned().collect(),
+    };
+    let window = page::Window {
+        limit: asked.limit.map(|limit| limit.clamp(1, 1000)),
+        start: page::start_of(asked.cursor.as_deref(), asked.question())?,
+        question: asked.question(),
+    };
+    let answers = gateway::futures(connections.iter().map(|connection| connection.snapshot().get())).await;
+    let mut inventories: Vec<Arc<Inventory>> = Vec::new();
+    let mut missing = Vec::new();
+    for (connection, answer) in connections.iter().zip(answers) {
+        match answer {
+            Ok(inventory) => {
+                if inventory.unreadable() > 0 {
+                    missing.push(format!(
+                        "{} entries of cluster {} could not be read",
+                        inventory.unreadable(),
+                        connection.name()
+                    ));
+                }
+                inventories.push(inventory);
+            }
+            Err(error) if connections.len() == 1 => return Err(reading::refusal(state, &error)),
+            Err(error) => {
+                missing.push(format!("cluster {}: {}", connection.name(), reading::refusal(state, &error).message))
+            }
+        }
+    }
+    let guests = || {
+        inventories
+            .iter()
+            .flat_map(|inventory| inventory.guests())
+            .filter(|guest| !asked.is_filtered() || asked.matches(guest))
+    };
+    let mut rest = ",\"untrusted\":[\"name\",\"tags\"]".to_owned();
+    if !missing.is_empty() {
+        rest.push_str(",\"partial\":true,\"missing\":");
+        rest.push_str(&Json::from(missing).to_string());
+    }
+    let total = if asked.is_filtered() {
+        guests().count()
+    } else {
+        inventories.iter().map(|inventory| inventory.guests().len()).sum()
+    };
+    if asked.fields.is_empty() {
+        return page::of_texts(guests().map(|guest| &*guest.json), total, &window, &rest);
+    }
+    let most = window.limit.unwrap_or(page::BUDGET);
+    let texts: Vec<String> =
+        guests().skip(window.start).take(most).map(|guest| projected(guest, &asked.fields)).collect();
+    // The rows before the window were not even written.
+    page::of_texts(std::iter::repeat_n("", window.start).chain(texts.iter().map(String::as_str)), total, &window, &rest)
+}
+
+fn projected(guest: &GuestRow, fields: &[String]) -> String {
+    let mut row: Json = serde_json::from_str(&guest.json).unwrap_or_default();
+    shape::project(fields, &mut row);
+    row.to_string()
+}
+
+/// What `get_guest` is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OneGuest {
+    cluster: Option<String>,
+    vmid: Json,
+    #[serde(default)]
+    fields: Vec<String>,
+}
+
+/// One guest, live from its node: state and configuration side by side.
+pub async fn get_guest(state: &State, principal: &Principal, asked: OneGuest) -> Result<Answer, Refusal> {
+    let connection = authorize::cluster(principal, state, asked.cluster.as_deref())?.into_inner();
+    let vmid = reading::vmid(Some(&asked.vmid))?;
+    let guest = connection.snapshot().resolve(vmid).await.map_err(|error| reading::refusal(state, &error))?;
+    let (status, config) = match guest.kind {
+        GuestKind::Qemu => (internal::QEMU_STATUS, internal::QEMU_CONFIG),
+        GuestKind::Lxc => (internal::LXC_STATUS, internal::LXC_CONFIG),
+    };
+    let ask = |operation: &'static Operation| {
+        let cluster = asked.cluster.as_deref();
+        async move {
+            let authorized = authorize::read(state, authorize::cluster(principal, state, cluster)?, operation)?;
+            let arguments = [("vmid".to_owned(), Json::from(vmid.get()))].into_iter().collect();
+            reading::run(state, &authorized, arguments, &[]).await
+        }
+    };
+    let (status, config) = tokio::join!(ask(status), ask(config));
+    let mut object = match status?.data {
+        Json::Object(object) => object,
+        _ => Map::new(),
+    };
+    let mut missing = Vec::new();
+    match config {
+        Ok(config) => {
+            let protected = guest.protected
+                || config
+                    .data
+                    .get("protection")
+                    .is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1));
+            object.insert("protected".to_owned(), Json::from(protected));
+            object.insert("config".to_owned(), config.data);
+        }
+        Err(refusal) => {
+            object
+                .insert("protected".to_owned(), if guest.protected { Json::from(true) } else { Json::from("unknown") });
+            missing.push(format!("config: {}", refusal.message));
+        }
+    }
+    let known = [
+        ("cluster", Json::from(connection.name())),
+        ("vmid", Json::from(vmid.get())),
+        ("name", Json::from(&*guest.name)),
+        ("type", Json::from(guest.kind.as_str())),
+        ("node", Json::from(guest.node.as_str())),
+        ("tags", Json::from(guest.tags.iter().map(|tag| Json::from(&**tag)).collect::<Vec<_>>())),
+        ("pool", guest.pool.as_deref().map_or(Json::Null, Json::from)),
+        ("template", Json::from(guest.template)),
+    ];
+    for (key, value) in known.into_iter().filter(|(_, value)| !value.is_null()) {
+        object.insert(key.to_owned(), value);
+    }
+    if !missing.is_empty() {
+        object.insert("partial".to_owned(), Json::from(true));
+        object.insert("missing".to_owned(), Json::from(missing));
+    }
+    page::of_object(Json::Object(object), &asked.fields)
+}
