@@ -89,7 +89,7 @@ impl Output {
                 Ok(found) if found.replace("\r\n", "\n") == *wanted => {}
                 Ok(found) => differences.push(first_difference(path, &found, wanted)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    differences.push(Difference::Missing(path.clone()))
+                    differences.push(Difference::Missing(path.clone()));
                 }
                 Err(error) => return Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
             }

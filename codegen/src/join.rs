@@ -421,7 +421,7 @@ fn check_decision(operation: &Operation, entry: &Entry<Decision>, problems: &mut
     for name in keys.args.iter().flatten() {
         match operation.parameter(name) {
             Some(parameter) if parameter.place == "path" => {
-                wrong(format!("args: `{name}` is in the path, and those are always allowed"))
+                wrong(format!("args: `{name}` is in the path, and those are always allowed"));
             }
             Some(_) => {}
             None => wrong(format!("args: the operation has no parameter `{name}`")),
@@ -480,10 +480,10 @@ fn check_references(operations: &[Operation], internal: &BTreeMap<String, String
     for operation in operations {
         match &operation.keys.undo {
             Some(UndoKey::Operation(name)) if !names.contains(name.as_str()) => {
-                problems.push(&operation.decided_at, format!("undo: there is no operation `{name}`"))
+                problems.push(&operation.decided_at, format!("undo: there is no operation `{name}`"));
             }
             Some(UndoKey::None(why)) if why.none.trim().is_empty() => {
-                problems.push(&operation.decided_at, "undo: say why there is none")
+                problems.push(&operation.decided_at, "undo: say why there is none");
             }
             _ => {}
         }

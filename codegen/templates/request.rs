@@ -28,7 +28,7 @@ pub trait Request: Serialize + DeserializeOwned {
         for (name, value) in fields {
             match (name.strip_suffix("[n]"), value) {
                 (Some(family), Value::Object(members)) => {
-                    arguments.extend(members.into_iter().map(|(index, value)| (format!("{family}{index}"), value)))
+                    arguments.extend(members.into_iter().map(|(index, value)| (format!("{family}{index}"), value)));
                 }
                 (_, value) => {
                     arguments.insert(name, value);

@@ -150,7 +150,7 @@ impl Reader {
             match option {
                 [Value::String(name), value] if name == "any" => any = self.at("any", |reader| reader.flag(value))?,
                 [Value::String(name), Value::String(parameter)] if name == "require_param" => {
-                    require_param = Some(parameter.clone())
+                    require_param = Some(parameter.clone());
                 }
                 _ => self
                     .problem(format!("unknown option of perm: {}", option.first().map(describe).unwrap_or_default())),

@@ -186,7 +186,7 @@ impl Reader {
             "default" => match value {
                 Value::Null => self.defect("`default: null` is not a value"),
                 Value::Array(_) | Value::Object(_) => {
-                    self.problem(format!("is {}, not a single value", describe(value)))
+                    self.problem(format!("is {}, not a single value", describe(value)));
                 }
                 single => schema.default = Some(single.clone()),
             },

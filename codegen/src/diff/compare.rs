@@ -94,7 +94,7 @@ impl Changes {
             (None, Some(_)) => self.push(Effect::Tightened, place, "its elements are now described"),
             // Where variants describe them instead, those are reported.
             (Some(_), None) if new.one_of.is_empty() => {
-                self.push(Effect::Loosened, place, "its elements are no longer described")
+                self.push(Effect::Loosened, place, "its elements are no longer described");
             }
             (_, None) => {}
         }

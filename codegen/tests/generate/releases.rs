@@ -241,7 +241,7 @@ fn composed_parameters_are_all_there_with_their_conditions() {
             ("comment", (false, None)),
             ("disable", (false, None)),
             ("nodes", (false, only("node-affinity"))),
-            ("resources", (true, None)),
+            ("resources", (true, only("node-affinity,resource-affinity"))),
             ("rule", (true, None)),
             ("strict", (false, only("node-affinity"))),
             ("type", (true, None)),
