@@ -40,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) latency: bool,
     pub(crate) stop: CancellationToken,
     pub(crate) running: TaskTracker,
+    pub(crate) workers: crate::worker::Workers,
 }
 
 impl Shared {

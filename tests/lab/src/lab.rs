@@ -11,11 +11,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::arrange::Arrange;
 use crate::fault::{Fault, Faults};
 use crate::gate::Shared;
 use crate::journal::{Entry, Journal};
 use crate::listener;
-use crate::options::Options;
+use crate::options::{Options, Profile};
 use crate::sample::{self, SampleRead};
 use crate::schema::Schema;
 use crate::state::{Cluster, Logins};
@@ -108,9 +109,12 @@ impl Lab {
             latency: options.latency,
             stop: stop.clone(),
             running: TaskTracker::new(),
+            workers: crate::worker::Workers::default(),
         });
         let open = Open::accept(&shared, listener, &identity);
-        crate::area::work::background(&shared, options.task_tick);
+        if options.profile == Profile::Small {
+            crate::area::work::background(&shared, options.task_tick);
+        }
         Ok(Self { shared, identity, address, logins, directory, ca_path, open: Mutex::new(Some(open)) })
     }
 
@@ -162,6 +166,21 @@ impl Lab {
     /// A token without any right: PVE shows it empty lists.
     pub fn blind_token(&self) -> String {
         format!("nobody@pve!none={}", self.logins.blind)
+    }
+
+    /// Puts the cluster into a state that a test needs.
+    pub fn arrange(&self, what: Arrange) {
+        self.shared.change(|cluster| crate::arrange::apply(cluster, what));
+    }
+
+    /// The credential of any token, `user@realm!name=secret`, if there is such a token.
+    pub fn token(&self, id: &str) -> Option<String> {
+        let (user, name) = id.rsplit_once('!')?;
+        let secret = self.shared.look(|cluster| {
+            let token = cluster.access.users.get(user)?.tokens.get(name)?;
+            Some(token.secret.clone())
+        })?;
+        Some(format!("{id}={secret}"))
     }
 
     /// Every request so far.

@@ -7,6 +7,7 @@
 mod access;
 mod answer;
 mod area;
+mod arrange;
 mod check;
 mod clock;
 mod fault;
@@ -22,10 +23,12 @@ mod schema;
 mod state;
 mod synth;
 mod tls;
+mod worker;
 
+pub use arrange::Arrange;
 pub use fault::Fault;
 pub use front::{Front, FrontOptions};
 pub use journal::Entry;
 pub use lab::{Lab, LabError};
-pub use options::{Certificate, Options};
+pub use options::{Certificate, Options, Profile};
 pub use sample::SampleRead;

@@ -11,9 +11,21 @@ pub enum Certificate {
     WrongName,
 }
 
+/// What a lab starts with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// A node, a dead peer, 40 guests of both kinds: the cluster that the documentation describes.
+    #[default]
+    Small,
+    /// One node with three VMs and a container, as the recordings of genuine PVE start from. Its peers are names only.
+    Recorded,
+}
+
 /// How to start a lab. `Options::default()` is the cluster that the documentation describes.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// What is in the cluster.
+    pub profile: Profile,
     /// Name of the cluster, as `/cluster/status` shows it.
     pub cluster: String,
     /// TCP port on 127.0.0.1; 0 takes a free one.
@@ -33,6 +45,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            profile: Profile::Small,
             cluster: "lab".to_owned(),
             port: 0,
             guests: 40,

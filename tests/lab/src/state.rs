@@ -2,10 +2,12 @@
 
 pub(crate) mod firewall;
 pub(crate) mod guest;
+pub(crate) mod inside;
 pub(crate) mod node;
 pub(crate) mod secrets;
 pub(crate) mod section;
 mod seed;
+pub(crate) mod sha1;
 pub(crate) mod storage;
 pub(crate) mod task;
 
@@ -53,6 +55,16 @@ pub(crate) struct Cluster {
     pub(crate) fingerprint: String,
     /// When the nodes were started.
     pub(crate) booted: i64,
+    pub(crate) host: Host,
+}
+
+/// What the nodes are able to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Host {
+    /// Whether KVM is there.
+    pub(crate) kvm: bool,
+    /// Whether QEMU is the one with PVE's own additions.
+    pub(crate) own_qemu: bool,
 }
 
 impl Cluster {

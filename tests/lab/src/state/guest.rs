@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::inside::Inside;
 use crate::clock;
 
 /// VM or container.
@@ -36,6 +37,8 @@ pub(crate) struct Snapshot {
     pub(crate) description: String,
     pub(crate) time: i64,
     pub(crate) with_memory: bool,
+    /// What it is in the middle of, or stuck in: `prepare`, `delete`.
+    pub(crate) state: Option<String>,
     pub(crate) config: Map<String, Value>,
 }
 
@@ -55,11 +58,36 @@ pub(crate) struct Guest {
     /// Keys that go at the next start.
     pub(crate) leaving: Vec<String>,
     pub(crate) snapshots: Vec<Snapshot>,
+    /// The snapshot that the present state goes back to.
+    pub(crate) parent: Option<String>,
+    /// Its processors are stopped.
+    pub(crate) paused: bool,
     /// Whether an agent answers inside.
     pub(crate) agent: bool,
+    pub(crate) inside: Inside,
 }
 
 impl Guest {
+    /// A stopped guest of some configuration, with an operating system that shuts down when told to.
+    pub(crate) fn new(vmid: u32, kind: Kind, node: &str, config: Map<String, Value>) -> Self {
+        Self {
+            vmid,
+            kind,
+            node: node.to_owned(),
+            started: None,
+            pool: None,
+            lock: None,
+            config,
+            pending: Map::new(),
+            leaving: Vec::new(),
+            snapshots: Vec::new(),
+            parent: None,
+            paused: false,
+            agent: false,
+            inside: Inside::default(),
+        }
+    }
+
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.config.get(key).and_then(Value::as_str)
     }

@@ -5,6 +5,7 @@ mod guests;
 mod history;
 mod people;
 mod platform;
+mod recorded;
 mod sections;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use super::section::Sections;
 use super::task::Tasks;
 use crate::access::Access;
 use crate::clock;
-use crate::options::Options;
+use crate::options::{Options, Profile};
 
 pub(crate) use people::Logins;
 
@@ -47,7 +48,12 @@ impl Cluster {
             secrets: Secrets::new(options.canary.as_deref()),
             fingerprint: fingerprint.to_owned(),
             booted: clock::now() - 86_400 * 12,
+            host: super::Host { kvm: true, own_qemu: true },
         };
+        if options.profile == Profile::Recorded {
+            recorded::seed(&mut cluster, logins);
+            return cluster;
+        }
         people::seed(&mut cluster, logins);
         platform::seed(&mut cluster);
         guests::seed(&mut cluster, options.guests.min(10_000));

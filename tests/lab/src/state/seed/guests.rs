@@ -76,20 +76,12 @@ fn guest(cluster: &Cluster, nth: u32) -> Guest {
         3 => Some("lab/inner"),
         _ => None,
     };
-    Guest {
-        vmid,
-        kind,
-        // The last two guests of the usual forty live on the peer that is down.
-        node: if matches!(vmid, 138 | 139) { "pve2" } else { "pve1" }.to_owned(),
-        started: running.then(|| clock::now() - 3600 - i64::from(nth) * 61),
-        pool: pool.map(str::to_owned),
-        lock: None,
-        config,
-        pending: Map::new(),
-        leaving: Vec::new(),
-        snapshots: Vec::new(),
-        agent: false,
-    }
+    // The last two guests of the usual forty live on the peer that is down.
+    let node = if matches!(vmid, 138 | 139) { "pve2" } else { "pve1" };
+    let mut guest = Guest::new(vmid, kind, node, config);
+    guest.started = running.then(|| clock::now() - 3600 - i64::from(nth) * 61);
+    guest.pool = pool.map(str::to_owned);
+    guest
 }
 
 fn mac(vmid: u32, nic: u32) -> String {
@@ -171,8 +163,10 @@ fn extras(cluster: &Cluster, guest: &mut Guest) {
                     description: format!("Taken {hours} h ago"),
                     time: now - hours * 3600,
                     with_memory: memory,
+                    state: None,
                     config: config.clone(),
                 });
+                guest.parent = Some(name.to_owned());
             }
         }
         101 => {
@@ -194,8 +188,10 @@ fn extras(cluster: &Cluster, guest: &mut Guest) {
                 description: "First boot".to_owned(),
                 time: now - 86_400,
                 with_memory: false,
+                state: None,
                 config,
             });
+            guest.parent = Some("clean".to_owned());
             guest.pending.insert("env".to_owned(), json!(format!("API_TOKEN={}", secrets.of("lxc-env-pending-102"))));
         }
         103 => {

@@ -14,11 +14,13 @@ pub(crate) struct Logins {
     pub(crate) audit: String,
     pub(crate) scoped: String,
     pub(crate) blind: String,
+    /// Of the tokens of the recorded cluster, which are many.
+    pub(crate) other: String,
 }
 
 impl Logins {
     pub(crate) fn generate() -> Result<Self, LabError> {
-        Ok(Self { full: random_secret()?, audit: random_secret()?, scoped: random_secret()?, blind: random_secret()? })
+        Ok(Self { full: random_secret()?, audit: random_secret()?, scoped: random_secret()?, blind: random_secret()?, other: random_secret()? })
     }
 }
 
