@@ -1,3 +1,5 @@
+//! Which cluster and token files load, and what is said of those that do not.
+
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::*;

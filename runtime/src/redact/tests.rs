@@ -1,3 +1,5 @@
+//! What is masked, what stays, and that masking twice changes nothing.
+
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! How a list of resources becomes guests that can be found and paged.
+
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::*;

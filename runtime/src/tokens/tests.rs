@@ -1,3 +1,5 @@
+//! Which bearer secrets are recognised, and which token files are refused.
+
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Which texts each grammar takes, and that none lets a path escape.
+
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Who is let in, and which privileges they have where.
+
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use super::*;

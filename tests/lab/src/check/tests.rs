@@ -1,3 +1,5 @@
+//! Which parameters the lab refuses, in the words that PVE uses.
+
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use serde_json::{Value, json};
