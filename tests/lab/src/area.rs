@@ -5,10 +5,12 @@
 mod access;
 mod agent;
 mod cluster;
+mod entry;
 mod firewall;
 mod guest;
 mod guest_list;
 mod node;
+mod pool;
 mod sdn;
 mod section;
 mod storage;
@@ -107,7 +109,8 @@ pub(crate) fn answer(shared: &std::sync::Arc<Shared>, call: &Call<'_>) -> Outcom
     if call.operation.verb == "GET" {
         shared.look(|cluster| read(shared.schema, cluster, call))
     } else {
-        work::answer(shared, call)
+        let areas: [fn(&std::sync::Arc<Shared>, &Call<'_>) -> Option<Outcome>; 1] = [pool::write];
+        areas.iter().find_map(|area| area(shared, call)).unwrap_or_else(|| work::answer(shared, call))
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) use seed::Logins;
 pub(crate) struct Pool {
     pub(crate) comment: String,
     pub(crate) storages: BTreeSet<String>,
+    /// Member vmids that no guest has.
+    pub(crate) absent: BTreeSet<u32>,
 }
 
 /// The whole cluster.

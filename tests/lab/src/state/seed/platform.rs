@@ -126,6 +126,7 @@ fn pools(cluster: &mut Cluster) {
     let pool = |comment: &str, storages: &[&str]| Pool {
         comment: comment.to_owned(),
         storages: storages.iter().map(|name| (*name).to_owned()).collect(),
+        ..Pool::default()
     };
     cluster.pools.insert("ci".to_owned(), pool("Runners", &["local-lvm"]));
     cluster.pools.insert("lab".to_owned(), pool("", &[]));
