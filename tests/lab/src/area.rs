@@ -4,12 +4,16 @@
 
 mod access;
 mod agent;
+mod backup;
 mod cluster;
 mod entry;
 mod firewall;
 mod guest;
 mod guest_list;
+mod ha;
+mod job;
 mod node;
+mod notification;
 mod pool;
 mod sdn;
 mod section;
@@ -17,6 +21,7 @@ mod storage;
 mod system;
 mod task;
 pub(crate) mod work;
+mod writes;
 
 use serde_json::{Value, json};
 
@@ -109,8 +114,7 @@ pub(crate) fn answer(shared: &std::sync::Arc<Shared>, call: &Call<'_>) -> Outcom
     if call.operation.verb == "GET" {
         shared.look(|cluster| read(shared.schema, cluster, call))
     } else {
-        let areas: [fn(&std::sync::Arc<Shared>, &Call<'_>) -> Option<Outcome>; 1] = [pool::write];
-        areas.iter().find_map(|area| area(shared, call)).unwrap_or_else(|| work::answer(shared, call))
+        writes::answer(shared, call).unwrap_or_else(|| work::answer(shared, call))
     }
 }
 

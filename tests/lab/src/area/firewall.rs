@@ -1,12 +1,18 @@
 //! Firewall reads, the same for cluster, nodes, guests, VNets and security groups.
 
+mod change;
+mod macros;
+mod verify;
+
 use serde_json::{Map, Value, json};
 
 use super::{Call, Outcome};
 use crate::answer::{Refusal, Reply};
-use crate::state::firewall::Firewall;
+use crate::state::firewall::{Firewall, IpSet};
 use crate::state::guest::object;
 use crate::state::{Cluster, digest};
+
+pub(super) use change::write;
 
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     let (scope, rest) = scope(call)?;
@@ -20,23 +26,24 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     Some(match rest {
         "/options" => {
             let mut options = firewall.options.clone();
-            options.insert("digest".to_owned(), json!(digest(&json!(firewall.options))));
+            options.insert("digest".to_owned(), json!(options_digest(firewall)));
             Ok(Value::Object(options).into())
         }
         "/rules" => Ok(Value::Array(rules(firewall)).into()),
         "/rules/{pos}" => rule(firewall, call),
-        "/aliases" => Ok(Value::Array(firewall.aliases.iter().map(|(name, alias)| Value::Object(self::alias(name, alias))).collect()).into()),
+        "/aliases" => Ok(Value::Array(firewall.aliases.iter().map(|(name, alias)| Value::Object(self::alias(firewall, name, alias))).collect()).into()),
         "/aliases/{name}" => {
             let name = call.text("name");
-            let found = firewall.aliases.get(name).ok_or_else(|| Refusal::parameter("name", "no such alias"));
-            found.map(|found| Value::Object(alias(name, found)).into())
+            let found = firewall.alias(name).and_then(|name| firewall.aliases.get_key_value(&name));
+            let found = found.ok_or_else(|| Refusal::parameter("name", "no such alias"));
+            found.map(|(name, found)| Value::Object(alias(firewall, name, found)).into())
         }
-        "/ipset" => Ok(Value::Array(firewall.ipsets.iter().map(|(name, set)| json!({"name": name, "comment": set.comment, "digest": digest(&json!(set.entries))})).collect()).into()),
+        "/ipset" => Ok(sets(firewall).into()),
         "/ipset/{name}" => entries(firewall, call).map(|rows| Value::Array(rows.into_iter().map(Value::Object).collect()).into()),
         "/ipset/{name}/{cidr}" => entries(firewall, call).and_then(|rows| {
-            let wanted = call.text("cidr");
+            let wanted = clean(call.text("cidr"));
             rows.into_iter()
-                .find(|row| row.get("cidr").and_then(Value::as_str) == Some(wanted))
+                .find(|row| row.get("cidr").and_then(Value::as_str) == Some(&wanted))
                 .map(|row| Value::Object(row).into())
                 .ok_or_else(|| Refusal::parameter("cidr", "no such IP/Network"))
         }),
@@ -45,7 +52,7 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         "/groups" => Ok(Value::Array(groups(cluster)).into()),
         "/groups/{group}" => group(cluster, call).map(|group| Value::Array(rules(group)).into()),
         "/groups/{group}/{pos}" => group(cluster, call).and_then(|group| rule(group, call)),
-        "/macros" => Ok(json!([{"macro": "SSH", "descr": "Secure shell"}, {"macro": "HTTP", "descr": "Web"}, {"macro": "HTTPS", "descr": "Web over TLS"}, {"macro": "DNS", "descr": "Name service"}]).into()),
+        "/macros" => Ok(known_macros().into()),
         _ => return None,
     })
 }
@@ -64,8 +71,56 @@ fn scope<'a>(call: &'a Call<'_>) -> Option<(String, &'a str)> {
     Some((scope, rest))
 }
 
+pub(super) fn options_digest(firewall: &Firewall) -> String {
+    digest(&json!(firewall.options))
+}
+
+fn rules_digest(rules: &[Map<String, Value>]) -> String {
+    digest(&json!(rules))
+}
+
+fn aliases_digest(firewall: &Firewall) -> String {
+    digest(&json!(firewall.aliases))
+}
+
+fn set_digest(set: &IpSet) -> String {
+    digest(&json!(set.entries))
+}
+
+fn sets_digest(firewall: &Firewall) -> String {
+    digest(&json!(firewall.ipsets.iter().map(|(name, set)| (name, &set.comment)).collect::<Vec<_>>()))
+}
+
+fn groups_digest(cluster: &Cluster) -> String {
+    let named = cluster.firewalls.iter().filter(|(scope, _)| scope.starts_with("group/"));
+    digest(&json!(named.map(|(scope, group)| (scope, &group.comment)).collect::<Vec<_>>()))
+}
+
+/// An address without the mask that says nothing.
+fn clean(cidr: &str) -> String {
+    let host = if cidr.contains(':') { "/128" } else { "/32" };
+    cidr.strip_suffix(host).unwrap_or(cidr).to_owned()
+}
+
+fn sets(firewall: &Firewall) -> Value {
+    let digest = sets_digest(firewall);
+    let rows = firewall.ipsets.iter().map(|(name, set)| {
+        let mut row = object(json!({"name": name, "digest": digest}));
+        if !set.comment.is_empty() {
+            row.insert("comment".to_owned(), json!(set.comment));
+        }
+        Value::Object(row)
+    });
+    Value::Array(rows.collect())
+}
+
+fn known_macros() -> Value {
+    let rows = macros::MACROS.iter().map(|name| json!({"macro": name, "descr": format!("Traffic of {name}")}));
+    Value::Array(rows.collect())
+}
+
 fn rules(firewall: &Firewall) -> Vec<Value> {
-    let digest = digest(&json!(firewall.rules));
+    let digest = rules_digest(&firewall.rules);
     let numbered = firewall.rules.iter().enumerate().map(|(pos, rule)| {
         let mut row = rule.clone();
         row.insert("pos".to_owned(), json!(pos));
@@ -81,13 +136,13 @@ fn rule(firewall: &Firewall, call: &Call<'_>) -> Outcome {
     let found = pos.parse().ok().and_then(|pos: usize| firewall.rules.get(pos));
     let mut row = found.cloned().ok_or_else(|| Refusal::failed(format!("no rule at position {pos}")))?;
     row.insert("pos".to_owned(), json!(pos));
-    row.insert("digest".to_owned(), json!(digest(&json!(firewall.rules))));
+    row.insert("digest".to_owned(), json!(rules_digest(&firewall.rules)));
     Ok(Value::Object(row).into())
 }
 
-fn alias(name: &str, (address, comment): &(String, String)) -> Map<String, Value> {
+fn alias(firewall: &Firewall, name: &str, (address, comment): &(String, String)) -> Map<String, Value> {
     let mut row = object(
-        json!({"name": name, "cidr": address, "ipversion": if address.contains(':') { 6 } else { 4 }, "digest": digest(&json!([name, address]))}),
+        json!({"name": name, "cidr": address, "ipversion": if address.contains(':') { 6 } else { 4 }, "digest": aliases_digest(firewall)}),
     );
     if !comment.is_empty() {
         row.insert("comment".to_owned(), json!(comment));
@@ -98,7 +153,7 @@ fn alias(name: &str, (address, comment): &(String, String)) -> Map<String, Value
 fn entries(firewall: &Firewall, call: &Call<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
     let name = call.text("name");
     let set = firewall.ipsets.get(name).ok_or_else(|| Refusal::failed(format!("no such IPSet '{name}'")))?;
-    let digest = digest(&json!(set.entries));
+    let digest = set_digest(set);
     let rows = set.entries.iter().cloned().map(|mut row| {
         row.insert("digest".to_owned(), json!(digest));
         row
@@ -139,11 +194,18 @@ fn log(firewall: &Firewall, call: &Call<'_>) -> Reply {
 }
 
 fn groups(cluster: &Cluster) -> Vec<Value> {
+    let digest = groups_digest(cluster);
     cluster
         .firewalls
         .iter()
         .filter_map(|(scope, group)| Some((scope.strip_prefix("group/")?, group)))
-        .map(|(name, group)| json!({"group": name, "comment": group.comment, "digest": digest(&json!(group.rules))}))
+        .map(|(name, group)| {
+            let mut row = object(json!({"group": name, "digest": digest}));
+            if !group.comment.is_empty() {
+                row.insert("comment".to_owned(), json!(group.comment));
+            }
+            Value::Object(row)
+        })
         .collect()
 }
 

@@ -277,3 +277,7 @@ fn extract(cluster: &Cluster, call: &Call<'_>) -> Outcome {
         .collect();
     Ok(json!(text).into())
 }
+
+pub(super) fn write(_: &std::sync::Arc<crate::gate::Shared>, _: &Call<'_>) -> Option<Outcome> {
+    None
+}

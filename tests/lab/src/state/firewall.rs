@@ -22,3 +22,10 @@ pub(crate) struct Firewall {
     pub(crate) ipsets: BTreeMap<String, IpSet>,
     pub(crate) log: Vec<String>,
 }
+
+impl Firewall {
+    /// The name of an alias as it was given: upper and lower case are the same.
+    pub(crate) fn alias(&self, name: &str) -> Option<String> {
+        self.aliases.keys().find(|known| known.eq_ignore_ascii_case(name)).cloned()
+    }
+}

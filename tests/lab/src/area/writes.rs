@@ -1,0 +1,23 @@
+//! Who answers which writes.
+
+use std::sync::Arc;
+
+use super::{Call, Outcome, backup, firewall, ha, job, notification, pool, sdn, storage};
+use crate::gate::Shared;
+
+type Area = fn(&Arc<Shared>, &Call<'_>) -> Option<Outcome>;
+
+const AREAS: &[Area] = &[
+    backup::write,
+    firewall::write,
+    ha::write,
+    job::write,
+    notification::write,
+    pool::write,
+    sdn::write,
+    storage::write,
+];
+
+pub(super) fn answer(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
+    AREAS.iter().find_map(|area| area(shared, call))
+}
