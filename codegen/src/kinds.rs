@@ -1,6 +1,7 @@
 //! From a schema of the apidoc to the type of a value: bounds, formats, lists, property strings.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use crate::apidoc::{self, Schema};
 use crate::decide::{Roles, Subject};
@@ -52,10 +53,8 @@ impl<'a> Kinds<'a> {
             Some(apidoc::Kind::Array) => Kind::Array(Box::new(self.element(place, schema, role, problems))),
             Some(apidoc::Kind::String) => {
                 if let Some(pattern) = &schema.pattern
-                    && let Err(error) = regex::Regex::new(&rust_pattern(pattern))
+                    && let Some(why) = refused(pattern)
                 {
-                    let why = error.to_string();
-                    let why = why.lines().last().unwrap_or_default();
                     problems.push(place.text(), format!("the pattern `{pattern}` is not understood ({why}): teach codegen/src/kinds.rs, or repair it in fixups.toml"));
                 }
                 self.string(place, schema, role, problems)
@@ -225,6 +224,22 @@ pub fn rust_pattern(perl: &str) -> String {
     // Two spellings that only Perl has: an open lower bound, and NUL as an octal escape.
     let inner = inner.replace("{,", "{0,").replace("\\0", "\\x00");
     format!("^(?:{inner})$")
+}
+
+/// Why a pattern cannot be compiled. Hundreds of parameters share a few patterns, and every join asks about all:
+/// each is compiled once in a process.
+fn refused(perl: &str) -> Option<String> {
+    static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
+    // What a thread that panicked has noted is as true as before.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(why) = known.get(perl) {
+        return why.clone();
+    }
+    let why = regex::Regex::new(&rust_pattern(perl))
+        .err()
+        .map(|error| error.to_string().lines().last().unwrap_or_default().to_owned());
+    known.insert(perl.to_owned(), why.clone());
+    why
 }
 
 /// `net[n]` of a VM becomes `QemuNet`, `bwlimit` of the cluster options `ClusterBwlimit`.
