@@ -9,15 +9,19 @@ pub(crate) use permission::{allowed, any_of};
 pub(crate) use roles::{BUILT_IN, PRIVILEGES, is_privilege};
 
 /// A user of the cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct User {
     pub(crate) enable: bool,
     pub(crate) expire: i64,
-    pub(crate) comment: String,
-    pub(crate) email: String,
+    pub(crate) comment: Option<String>,
+    pub(crate) email: Option<String>,
+    pub(crate) firstname: Option<String>,
+    pub(crate) lastname: Option<String>,
+    /// Of a user of realm `pve`.
+    pub(crate) password: Option<String>,
     pub(crate) groups: BTreeSet<String>,
     /// Keys of the older kinds of second factor.
-    pub(crate) keys: String,
+    pub(crate) keys: Option<String>,
     pub(crate) tokens: BTreeMap<String, Token>,
 }
 
@@ -27,7 +31,7 @@ pub(crate) struct Token {
     pub(crate) secret: String,
     pub(crate) privsep: bool,
     pub(crate) expire: i64,
-    pub(crate) comment: String,
+    pub(crate) comment: Option<String>,
 }
 
 /// Whom an entry of the access control list is about.
@@ -57,9 +61,11 @@ pub(crate) struct Access {
     /// Privileges by role, beyond the built-in ones.
     pub(crate) roles: BTreeMap<String, BTreeSet<String>>,
     pub(crate) acl: Vec<Grant>,
+    /// Users by the ticket that they got.
+    pub(crate) tickets: BTreeMap<String, String>,
 }
 
-/// The token that a request came with.
+/// Whom a request is from: a token, a user with a ticket where the token is empty, or nobody where both are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) user: String,
@@ -67,9 +73,18 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// `user@realm!name`
+    pub(crate) const fn nobody() -> Self {
+        Self { user: String::new(), token: String::new() }
+    }
+
+    /// `user@realm!name`, or `user@realm`.
     pub(crate) fn id(&self) -> String {
-        format!("{}!{}", self.user, self.token)
+        if self.token.is_empty() { self.user.clone() } else { format!("{}!{}", self.user, self.token) }
+    }
+
+    /// Whether it is `root@pam` itself, which none of its tokens is.
+    pub(crate) fn is_root(&self) -> bool {
+        self.user == "root@pam" && self.token.is_empty()
     }
 }
 
@@ -89,6 +104,9 @@ impl Access {
     pub(crate) fn privileges(&self, caller: &Caller, path: &str, pool: Option<&str>) -> BTreeSet<&str> {
         let user = Holder { user: &caller.user, token: None };
         let mut held = self.with_pool(user, path, pool);
+        if caller.token.is_empty() {
+            return held;
+        }
         let token = self.users.get(&caller.user).and_then(|user| user.tokens.get(&caller.token));
         if token.is_none_or(|token| token.privsep) {
             let id = caller.id();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, PRAGMA, SERVER};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, PRAGMA, SERVER};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use hyper::ext::ReasonPhrase;
@@ -87,17 +87,38 @@ pub(crate) struct Answer {
     pub(crate) reason: String,
     pub(crate) content_type: Option<&'static str>,
     pub(crate) body: Bytes,
+    /// Whom the connection's fate is told by.
+    pub(crate) connection: Connection,
+    /// `gzip`, where the body is packed.
+    pub(crate) packed: bool,
+}
+
+/// What the answer says of the connection where the status is below 400. From there on it is always closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Connection {
+    /// The proxy answered by itself.
+    #[default]
+    Own,
+    /// The daemon answered, which closes its own connection; the proxy passes that on beside its own word.
+    Daemon,
+    /// An upload: the proxy closes.
+    Closed,
 }
 
 impl Answer {
     /// A status and its reason phrase, nothing else.
     pub(crate) fn bare(status: u16, reason: impl Into<String>) -> Self {
-        Self { status, reason: reason.into(), content_type: None, body: Bytes::new() }
+        Self { status, reason: reason.into(), content_type: None, body: Bytes::new(), connection: Connection::Own, packed: false }
     }
 
     /// What PVE's proxy itself complains about: plain text without a content type.
     pub(crate) fn proxy(status: u16, reason: &str) -> Self {
         Self { body: Bytes::copy_from_slice(reason.as_bytes()), ..Self::bare(status, reason) }
+    }
+
+    /// What the proxy answers where its own program died: the same with a line end.
+    pub(crate) fn died(reason: &str) -> Self {
+        Self { body: Bytes::from(format!("{reason}\n")), ..Self::bare(500, reason) }
     }
 
     /// Unknown path or method. The one message without a line end.
@@ -145,6 +166,10 @@ impl Answer {
         }
     }
 
+    pub(crate) fn is_json(&self) -> bool {
+        self.content_type == Some(JSON)
+    }
+
     /// The HTTP response: PVE closes the connection after every status of 400 and above.
     pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
         let mut response = Response::new(Full::new(self.body));
@@ -160,8 +185,18 @@ impl Answer {
         if let Some(content_type) = self.content_type {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        let connection = if self.status >= 400 { "close" } else { "Keep-Alive" };
-        headers.insert(CONNECTION, HeaderValue::from_static(connection));
+        if self.packed {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let words: &[&'static str] = match self.connection {
+            _ if self.status >= 400 => &["close"],
+            Connection::Own => &["Keep-Alive"],
+            Connection::Daemon => &["close", "Keep-Alive"],
+            Connection::Closed => &["close"],
+        };
+        for word in words {
+            headers.append(CONNECTION, HeaderValue::from_static(word));
+        }
         response
     }
 }

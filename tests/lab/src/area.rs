@@ -23,6 +23,8 @@ mod task;
 pub(crate) mod work;
 mod writes;
 
+pub(crate) use access::guard_of;
+
 use serde_json::{Value, json};
 
 use crate::access::{Caller, any_of};
@@ -128,11 +130,11 @@ pub(crate) fn read(schema: &crate::schema::Schema, cluster: &Cluster, call: &Cal
         firewall::read,
         cluster::read,
         sdn::read,
+        access::read,
         section::read,
         storage::read,
         node::read,
         system::read,
-        access::read,
     ];
     areas.iter().find_map(|area| area(cluster, call)).unwrap_or_else(|| Ok(synth::answer(schema, cluster, call).into()))
 }

@@ -1,13 +1,16 @@
 //! The way of a request through the simulated daemon, in PVE's order: method, login, routing, privileges, proxying to the
 //! node, parameters, and only then the handler.
 
+mod format;
+mod login;
+
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderMap, Response};
+use http::Response;
 use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::{Body as _, Incoming};
 use serde_json::Value;
@@ -18,14 +21,15 @@ use crate::access::{Caller, allowed};
 use crate::answer::{Answer, Refusal};
 use crate::area::{self, Call};
 use crate::check;
-use crate::clock;
 use crate::fault::{Fault, Faults};
 use crate::journal::{Entry, Journal};
 use crate::params::{Params, decode_body, decode_form, decode_path};
 use crate::schema::{Operation, Schema};
 use crate::state::Cluster;
 
-const PREFIX: &str = "/api2/json";
+/// The most bytes and lines of headers that PVE reads; a request with more is never answered.
+const HEADER_LIMIT: usize = 8 * 1024;
+const HEADER_LINES: usize = 64;
 const BODY_LIMIT: u64 = 512 * 1024;
 const LOGIN_REFUSED_AFTER: Duration = Duration::from_secs(3);
 const NODE_TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -121,12 +125,16 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: http::Request<Incoming>)
 async fn answer(shared: &Arc<Shared>, head: &Parts, body: Incoming, entry: &mut Entry) -> Result<Answer, Cut> {
     let method = head.method.as_str();
     let raw = head.uri.path();
-    let api = raw.strip_prefix(PREFIX).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    let path = decode_path(api.unwrap_or(raw));
+    let api = format::split(raw);
+    let path = decode_path(api.map_or(raw, |(_, rest)| rest));
     entry.decoded_path.clone_from(&path);
     let route = shared.schema.route(method, &path);
     entry.operation = route.as_ref().map(|route| route.operation.name.clone());
 
+    let length: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if length > HEADER_LIMIT || head.headers.len() > HEADER_LINES {
+        return Err(Cut);
+    }
     if shared.faulty(|faults| faults.has(&Fault::CutConnection)) {
         return Err(Cut);
     }
@@ -140,17 +148,17 @@ async fn answer(shared: &Arc<Shared>, head: &Parts, body: Incoming, entry: &mut 
     if !matches!(method, "GET" | "POST" | "PUT" | "DELETE") {
         return Ok(Answer::bare(501, format!("method '{method}' not available")));
     }
-    if api.is_none() {
+    let Some((format, _)) = api else {
         let rest = path.strip_prefix("/api2").unwrap_or(&path);
         let steps: Vec<&str> = rest.split('/').filter(|step| !step.is_empty()).collect();
         return Ok(Answer::proxy(501, &format!("no formatter for uri /, {}", steps.join(", "))));
-    }
-    let caller = match log_in(shared, &head.headers) {
+    };
+    let open = route.as_ref().is_some_and(|route| route.operation.open());
+    let caller = match login::log_in(shared, head) {
         Ok(caller) => caller,
+        Err(_) if open => Caller::nobody(),
         Err(reason) => {
-            if shared.latency {
-                tokio::time::sleep(LOGIN_REFUSED_AFTER).await;
-            }
+            refused(shared).await;
             return Ok(Answer::bare(401, reason));
         }
     };
@@ -159,26 +167,38 @@ async fn answer(shared: &Arc<Shared>, head: &Parts, body: Incoming, entry: &mut 
         Err(answer) => return Ok(answer),
     };
     if path.trim_matches('/').is_empty() && method == "GET" {
-        return Ok(Answer::of(Ok(area::root().into())));
+        return Ok(format.put(Answer::of(Ok(area::root().into())), head));
     }
     let Some(route) = route else {
-        return Ok(Answer::not_implemented(method, &path));
+        return Ok(format.put(Answer::not_implemented(method, &path), head));
     };
     for (name, value) in &route.values {
         let value = Value::String(value.clone());
         if given.get(name).is_some_and(|other| *other != value) {
             let error = "duplicate parameter (already defined in URI) with conflicting values!";
-            return Ok(Answer::of(Err(Refusal::parameter(name, error))));
+            return Ok(format.put(Answer::of(Err(Refusal::parameter(name, error))), head));
         }
         given.insert(name.clone(), value);
     }
     entry.params.clone_from(&given);
-    Ok(call(shared, route.operation, given, &caller).await)
+    let mut answer = call(shared, route.operation, given, &caller).await;
+    if answer.status == 401 {
+        refused(shared).await;
+    }
+    answer.connection = route.operation.connection();
+    Ok(format.put(answer, head))
+}
+
+/// A refused login takes its time.
+async fn refused(shared: &Shared) {
+    if shared.latency {
+        tokio::time::sleep(LOGIN_REFUSED_AFTER).await;
+    }
 }
 
 /// Everything behind routing.
 async fn call(shared: &Arc<Shared>, operation: &Operation, mut given: Params, caller: &Caller) -> Answer {
-    if !operation.allow_token {
+    if !operation.allow_token && !caller.token.is_empty() {
         let path = given.iter().fold(operation.path.clone(), |path, (name, value)| {
             path.replace(&format!("{{{name}}}"), value.as_str().unwrap_or_default())
         });
@@ -219,17 +239,6 @@ async fn elsewhere(shared: &Arc<Shared>, operation: &Operation, given: &Params) 
         return Some(Answer::bare(596, "Connection timed out"));
     }
     None
-}
-
-/// Whom the request is from, or the reason phrase of the refusal.
-fn log_in(shared: &Shared, headers: &HeaderMap) -> Result<Caller, &'static str> {
-    let credential = headers
-        .get(AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.strip_prefix("PVEAPIToken"))
-        .and_then(|value| value.strip_prefix(['=', ' ']))
-        .ok_or("No ticket")?;
-    shared.look(|cluster| cluster.access.authenticate(credential.trim(), clock::now())).ok_or("Authentication failed!")
 }
 
 /// Parameters of query and body; where both name one, the query wins.

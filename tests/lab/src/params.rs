@@ -1,5 +1,7 @@
 //! How parameters travel: percent-decoding, the form parser with PVE's own rules, JSON bodies.
 
+mod json;
+
 use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
@@ -57,10 +59,19 @@ pub(crate) fn decode_body(content_type: Option<&str>, body: &[u8]) -> Result<Par
 }
 
 fn decode_json(body: &[u8]) -> Result<Params, Answer> {
+    // Errors of the parser name the place in PVE's own program.
+    let died = |what: String, line: u32| {
+        Answer::died(&format!("{what} at /usr/share/perl5/PVE/APIServer/AnyEvent.pm line {line}."))
+    };
+    let scalar =
+        |text: &str| died(format!("Can't use string (\"{text}\") as a HASH ref while \"strict refs\" in use"), 978);
     match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(fields)) => Ok(fields.into_iter().map(|(name, value)| (name, plain(value))).collect()),
-        Ok(_) => Err(Answer::proxy(500, "Not a HASH reference")),
-        Err(_) => Err(Answer::proxy(500, "malformed JSON string, neither tag, array, object, number, string or atom")),
+        Ok(Value::Array(_)) => Err(died("Not a HASH reference".to_owned(), 978)),
+        Ok(Value::Null) => Err(died("Can't use an undefined value as a HASH reference".to_owned(), 978)),
+        Ok(Value::String(text)) => Err(scalar(&text)),
+        Ok(other) => Err(scalar(&other.to_string())),
+        Err(_) => Err(died(json::complaint(&String::from_utf8_lossy(body)), 934)),
     }
 }
 

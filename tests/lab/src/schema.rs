@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
+use crate::answer::Connection;
+
 const APIDOC: &str = include_str!("../../../schema/pve-9.2/apidoc.json");
 
 /// One method of the API.
@@ -23,6 +25,8 @@ pub(crate) struct Operation {
     /// Absent: only `root@pam` itself, which no token is.
     pub(crate) permissions: Option<Value>,
     pub(crate) allow_token: bool,
+    /// Done by the daemon that runs as root, not by the proxy itself.
+    pub(crate) protected: bool,
     /// Forwarded to the node of this parameter.
     pub(crate) proxy_to: Option<String>,
 }
@@ -31,6 +35,20 @@ impl Operation {
     /// Whether a parameter is part of the path.
     pub(crate) fn in_path(&self, name: &str) -> bool {
         self.path.split('/').any(|step| parameter_of(step) == Some(name))
+    }
+
+    /// Whether it needs no login.
+    pub(crate) fn open(&self) -> bool {
+        self.permissions.as_ref().and_then(|permissions| permissions.get("user")?.as_str()) == Some("world")
+    }
+
+    /// What its answers say of the connection.
+    pub(crate) fn connection(&self) -> Connection {
+        match self.name.as_str() {
+            "POST /nodes/{node}/storage/{storage}/upload" => Connection::Closed,
+            _ if self.protected => Connection::Daemon,
+            _ => Connection::Own,
+        }
     }
 
     /// Names of the parameters in the path, in order.
@@ -173,6 +191,7 @@ fn operation(verb: &str, path: &str, info: &Value) -> Operation {
         returns: info.get("returns").cloned().unwrap_or_default(),
         permissions: info.get("permissions").cloned(),
         allow_token: info.get("allowtoken").is_some_and(truthy),
+        protected: info.get("protected").is_some_and(truthy),
         proxy_to: info.get("proxyto").and_then(Value::as_str).map(str::to_owned),
     }
 }

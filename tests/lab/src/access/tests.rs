@@ -8,14 +8,12 @@ fn access() -> Access {
     let user = |groups: &[&str], privsep: bool| User {
         enable: true,
         expire: 0,
-        comment: String::new(),
-        email: String::new(),
         groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-        keys: String::new(),
         tokens: BTreeMap::from([(
             "t".to_owned(),
-            Token { secret: "s".to_owned(), privsep, expire: 0, comment: String::new() },
+            Token { secret: "s".to_owned(), privsep, expire: 0, comment: None },
         )]),
+        ..User::default()
     };
     let grant = |path: &str, subject: Subject, role: &str, propagate: bool| Grant {
         path: path.to_owned(),

@@ -1,16 +1,35 @@
 //! Users, tokens, groups, roles, the access control list, and what a caller may do.
 
+mod domain;
+mod grants;
+mod people;
+mod ticket;
+
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::{Call, Outcome};
-use crate::access::{BUILT_IN, Caller, Subject, User};
+use crate::access::{BUILT_IN, Caller, Subject, Token, User};
 use crate::answer::Refusal;
+use crate::gate::Shared;
 use crate::state::Cluster;
 use crate::state::guest::object;
 
+pub(crate) use ticket::guard_of;
+
+/// Answers the writes.
+pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
+    let areas: [fn(&mut Cluster, &Call<'_>) -> Option<Outcome>; 4] =
+        [people::write, grants::write, domain::write, ticket::write];
+    shared.change(|cluster| areas.iter().find_map(|area| area(cluster, call)))
+}
+
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
+    if let Some(outcome) = domain::read(cluster, call) {
+        return Some(outcome);
+    }
     Some(match call.path() {
         "/access/users" => Ok(Value::Array(users(cluster, call)).into()),
         "/access/users/{userid}" => user(cluster, call).map(|found| single_user(found).into()),
@@ -36,12 +55,21 @@ fn user<'a>(cluster: &'a Cluster, call: &Call<'_>) -> Result<&'a User, Refusal> 
     cluster.access.users.get(id).ok_or_else(|| Refusal::failed(format!("no such user ('{id}')")))
 }
 
+/// What `user.cfg` keeps of a user. Its columns end with the last one that is set, and an empty address before that shows.
 fn fields(user: &User) -> Map<String, Value> {
     let mut row = object(json!({"enable": u8::from(user.enable), "expire": user.expire}));
-    for (key, value) in [("comment", &user.comment), ("email", &user.email), ("keys", &user.keys)] {
-        if !value.is_empty() {
+    let mut add = |key: &str, value: &Option<String>| {
+        if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
             row.insert(key.to_owned(), json!(value));
         }
+    };
+    add("firstname", &user.firstname);
+    add("lastname", &user.lastname);
+    add("email", &user.email);
+    add("comment", &user.comment);
+    add("keys", &user.keys);
+    if row.contains_key("comment") || row.contains_key("keys") {
+        row.entry("email").or_insert(json!(""));
     }
     row
 }
@@ -49,25 +77,27 @@ fn fields(user: &User) -> Map<String, Value> {
 fn single_user(user: &User) -> Value {
     let mut data = fields(user);
     data.insert("groups".to_owned(), json!(user.groups));
-    let tokens: Map<String, Value> = user
-        .tokens
-        .iter()
-        .map(|(name, token)| {
-            (
-                name.clone(),
-                json!({"expire": token.expire, "privsep": u8::from(token.privsep), "comment": token.comment}),
-            )
-        })
-        .collect();
+    let tokens: Map<String, Value> =
+        user.tokens.iter().map(|(name, token)| (name.clone(), Value::Object(token_fields(token)))).collect();
     data.insert("tokens".to_owned(), if tokens.is_empty() { Value::Null } else { Value::Object(tokens) });
     Value::Object(data)
 }
 
+fn token_fields(token: &Token) -> Map<String, Value> {
+    let mut row = object(json!({"expire": token.expire, "privsep": u8::from(token.privsep)}));
+    if let Some(comment) = token.comment.as_ref().filter(|comment| !comment.is_empty()) {
+        row.insert("comment".to_owned(), json!(comment));
+    }
+    row
+}
+
 fn tokens(user: &User) -> Vec<Value> {
-    user.tokens
-        .iter()
-        .map(|(name, token)| json!({"tokenid": name, "expire": token.expire, "privsep": u8::from(token.privsep), "comment": token.comment}))
-        .collect()
+    let row = |(name, token): (&String, &Token)| {
+        let mut row = token_fields(token);
+        row.insert("tokenid".to_owned(), json!(name));
+        Value::Object(row)
+    };
+    user.tokens.iter().map(row).collect()
 }
 
 fn token(cluster: &Cluster, call: &Call<'_>) -> Outcome {
@@ -76,7 +106,7 @@ fn token(cluster: &Cluster, call: &Call<'_>) -> Outcome {
         .tokens
         .get(name)
         .ok_or_else(|| Refusal::failed(format!("no such token '{name}' for user '{}'", call.text("userid"))))?;
-    Ok(json!({"expire": token.expire, "privsep": u8::from(token.privsep).to_string(), "comment": token.comment}).into())
+    Ok(Value::Object(token_fields(token)).into())
 }
 
 fn users(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
@@ -96,7 +126,10 @@ fn users(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
             let mut row = fields(user);
             let realm = id.rsplit_once('@').map(|(_, realm)| realm).unwrap_or_default();
             row.insert("userid".to_owned(), json!(id));
-            row.insert("realm-type".to_owned(), json!(realm));
+            let kind = cluster.sections.get("/access/domains", realm).and_then(|realm| realm.get("type"));
+            if let Some(kind) = kind {
+                row.insert("realm-type".to_owned(), kind.clone());
+            }
             if call.flag("full") {
                 row.insert("groups".to_owned(), json!(user.groups.iter().cloned().collect::<Vec<_>>().join(",")));
                 row.insert("tokens".to_owned(), Value::Array(tokens(user)));
@@ -118,7 +151,13 @@ fn groups(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
         .groups
         .iter()
         .filter(|(group, _)| call.may(cluster, &format!("/access/groups/{group}"), see))
-        .map(|(group, comment)| json!({"groupid": group, "comment": comment, "users": members(cluster, group).join(",")}))
+        .map(|(group, comment)| {
+            let mut row = object(json!({"groupid": group, "users": members(cluster, group).join(",")}));
+            if !comment.is_empty() {
+                row.insert("comment".to_owned(), json!(comment));
+            }
+            Value::Object(row)
+        })
         .collect()
 }
 
@@ -126,7 +165,11 @@ fn group(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     let id = call.text("groupid");
     let comment =
         cluster.access.groups.get(id).ok_or_else(|| Refusal::failed(format!("group '{id}' does not exist")))?;
-    Ok(json!({"comment": comment, "members": members(cluster, id)}).into())
+    let mut data = object(json!({"members": members(cluster, id)}));
+    if !comment.is_empty() {
+        data.insert("comment".to_owned(), json!(comment));
+    }
+    Ok(Value::Object(data).into())
 }
 
 fn roles(cluster: &Cluster) -> Vec<Value> {
@@ -191,7 +234,7 @@ fn permissions(cluster: &Cluster, call: &Call<'_>) -> Outcome {
             cluster.privileges(&caller, path)
         }
     };
-    let mut paths: BTreeSet<&str> = ["/", "/access", "/nodes", "/pool", "/sdn", "/storage", "/vms"].into();
+    let mut paths: BTreeSet<&str> = ["/", "/access", "/access/groups", "/nodes", "/pool", "/sdn", "/storage", "/vms"].into();
     paths.extend(cluster.access.acl.iter().map(|grant| grant.path.as_str()));
     if let Some(path) = call.given("path") {
         paths = [path].into();

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Call, Outcome, backup, firewall, ha, job, notification, pool, sdn, storage};
+use super::{Call, Outcome, access, backup, firewall, ha, job, notification, pool, sdn, storage};
 use crate::gate::Shared;
 
 type Area = fn(&Arc<Shared>, &Call<'_>) -> Option<Outcome>;
 
 const AREAS: &[Area] = &[
+    access::write,
     backup::write,
     firewall::write,
     ha::write,

@@ -24,4 +24,18 @@ impl Sections {
     pub(crate) fn get(&self, list: &str, id: &str) -> Option<&Map<String, Value>> {
         self.0.get(list)?.get(id)
     }
+
+    pub(crate) fn get_mut(&mut self, list: &str, id: &str) -> Option<&mut Map<String, Value>> {
+        self.0.get_mut(list)?.get_mut(id)
+    }
+
+    /// Removes an entry; whether there was one.
+    pub(crate) fn remove(&mut self, list: &str, id: &str) -> bool {
+        self.0.get_mut(list).is_some_and(|entries| entries.remove(id).is_some())
+    }
+
+    /// Replaces all entries of a kind.
+    pub(crate) fn set(&mut self, list: &'static str, entries: Entries) {
+        self.0.insert(list, entries);
+    }
 }

@@ -27,20 +27,21 @@ impl Logins {
 pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
     let keys = cluster.secrets.of("user-keys");
     let access = &mut cluster.access;
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let token = |secret: &str, privsep: bool, comment: &str| Token {
         secret: secret.to_owned(),
         privsep,
         expire: 0,
-        comment: comment.to_owned(),
+        comment: text(comment),
     };
     let user = |comment: &str, email: &str, groups: &[&str], tokens: Vec<(&str, Token)>| User {
         enable: true,
         expire: 0,
-        comment: comment.to_owned(),
-        email: email.to_owned(),
+        comment: text(comment),
+        email: text(email),
         groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-        keys: String::new(),
         tokens: tokens.into_iter().map(|(name, token)| (name.to_owned(), token)).collect(),
+        ..User::default()
     };
     access.users = BTreeMap::from([
         ("root@pam".to_owned(), user("", "root@lab.test", &[], vec![])),
@@ -62,7 +63,7 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
             ),
         ),
         ("nobody@pve".to_owned(), user("No rights", "", &[], vec![("none", token(&logins.blind, true, ""))])),
-        ("jane@pve".to_owned(), User { keys, ..user("Jane Roe", "jane@lab.test", &["admins"], vec![]) }),
+        ("jane@pve".to_owned(), User { keys: Some(keys), ..user("Jane Roe", "jane@lab.test", &["admins"], vec![]) }),
     ]);
     access.groups = BTreeMap::from([
         ("admins".to_owned(), "People who run the cluster".to_owned()),

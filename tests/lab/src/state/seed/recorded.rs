@@ -58,24 +58,22 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
 
 /// Everyone's only token, and what its user may do.
 fn people(cluster: &mut Cluster, logins: &Logins) {
-    let token = |privsep: bool| Token { secret: logins.other.clone(), privsep, expire: 0, comment: String::new() };
-    let mut add = |id: &str, tokens: &[(&str, bool)], comment: &str, email: &str| {
+    let token = |privsep: bool| Token { secret: logins.other.clone(), privsep, expire: 0, comment: None };
+    let mut add = |id: &str, tokens: &[(&str, bool)], comment: Option<&str>, email: Option<&str>| {
         let user = User {
             enable: true,
-            expire: 0,
-            comment: comment.to_owned(),
-            email: email.to_owned(),
-            groups: std::collections::BTreeSet::new(),
-            keys: String::new(),
+            comment: comment.map(str::to_owned),
+            email: email.map(str::to_owned),
             tokens: tokens.iter().map(|(name, privsep)| ((*name).to_owned(), token(*privsep))).collect(),
+            ..User::default()
         };
         cluster.access.users.insert(id.to_owned(), user);
     };
-    add("root@pam", &[("lab", false)], "", "root@lab.test");
-    add("automation@pve", &[("full", false), ("sep", true)], "lab automation", "");
-    add("auditor@pve", &[("ro", false)], "", "");
-    add("nobody@pve", &[("none", false)], "", "");
-    add("vmadmin@pve", &[("t1", false)], "", "");
+    add("root@pam", &[("lab", false)], None, Some("root@lab.test"));
+    add("automation@pve", &[("full", false), ("sep", true)], Some("lab automation"), Some(""));
+    add("auditor@pve", &[("ro", false)], None, None);
+    add("nobody@pve", &[("none", false)], None, None);
+    add("vmadmin@pve", &[("t1", false)], None, None);
     for (user, role) in [("auditor@pve", "PVEAuditor"), ("automation@pve", "Administrator")] {
         cluster.access.acl.push(Grant {
             path: "/".to_owned(),
