@@ -4,7 +4,11 @@
 //! (DNS rebinding). So the `Host` must be a loopback name and an `Origin`, if there is one, must be a loopback page
 //! or one that the configuration names.
 
-use http::{HeaderMap, header, uri::Authority};
+use http::{
+    HeaderMap,
+    header::{self, AsHeaderName},
+    uri::Authority,
+};
 
 /// Longest `Authorization` header that is looked at.
 const MAX_AUTHORIZATION: usize = 4096;
@@ -20,7 +24,7 @@ fn is_loopback(authority: &str) -> bool {
 }
 
 /// The one value of a header that must not be given twice.
-fn single<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Result<Option<&'a str>, ()> {
+pub(super) fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Result<Option<&str>, ()> {
     let mut values = headers.get_all(name).iter();
     let (first, second) = (values.next(), values.next());
     match (first, second) {
@@ -32,12 +36,12 @@ fn single<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Result<Optio
 
 /// Whether the request names this machine as its host.
 pub(super) fn host_is_ours(headers: &HeaderMap) -> bool {
-    single(headers, &header::HOST).is_ok_and(|host| host.is_some_and(is_loopback))
+    single(headers, header::HOST).is_ok_and(|host| host.is_some_and(is_loopback))
 }
 
 /// Whether the request comes from no page, from a page of this machine, or from one of `allowed`.
 pub(super) fn origin_is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
-    match single(headers, &header::ORIGIN) {
+    match single(headers, header::ORIGIN) {
         Ok(None) => true,
         Ok(Some(origin)) => {
             allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
@@ -49,13 +53,13 @@ pub(super) fn origin_is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool
 
 /// Whether the body says that it is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let essence = single(headers, &header::CONTENT_TYPE).ok().flatten().and_then(|value| value.split(';').next());
+    let essence = single(headers, header::CONTENT_TYPE).ok().flatten().and_then(|value| value.split(';').next());
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
 /// The bearer token of a request.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = single(headers, &header::AUTHORIZATION).ok()??;
+    let value = single(headers, header::AUTHORIZATION).ok()??;
     if value.len() > MAX_AUTHORIZATION {
         return None;
     }

@@ -1,7 +1,8 @@
 //! The way of one HTTP request to its handler, in the order in which it is judged.
 //!
-//! Path, host and origin, server limit, token, the token's limits, body; only then does the protocol begin.
-//! Whatever fails answers with a refusal of its own and nothing later runs.
+//! Path, host and origin, server limit, token, the token's limits, body; only then does the protocol begin: plain
+//! tool calls on the direct way, everything else in the SDK. Whatever fails answers with a refusal of its own and
+//! nothing later runs.
 
 use std::{sync::Arc, time::Instant};
 
@@ -16,7 +17,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Authenticator, HttpConfig, Identity, Limits, Surface, View, door,
+    Authenticator, HttpConfig, Identity, Limits, Surface, View,
+    direct::PlainCall,
+    door,
     handler::{Caller, Handler},
     limits::{TokenLimits, TooMuch},
     reply::{Response, json_body, refuse, rpc_error},
@@ -32,6 +35,9 @@ pub(super) struct Gate<S: Surface, A> {
     limits: Limits,
     in_flight: Semaphore,
     tokens: TokenLimits,
+    abort: CancellationToken,
+    /// Whether plain calls are answered without the SDK. Only a test that compares both ways says no.
+    direct: bool,
 }
 
 impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
@@ -46,7 +52,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
                 .with_legacy_session_mode(false)
                 .with_json_response(true)
                 .with_max_request_body_bytes(config.limits.body_bytes)
-                .with_cancellation_token(abort),
+                .with_cancellation_token(abort.clone()),
         );
         Self {
             surface,
@@ -56,7 +62,15 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
             in_flight: Semaphore::new(config.limits.in_flight),
             tokens: TokenLimits::new(&config.limits),
             limits: config.limits.clone(),
+            abort,
+            direct: true,
         }
+    }
+
+    /// The same with everything going through the SDK.
+    #[cfg(test)]
+    pub(super) fn without_direct(self) -> Self {
+        Self { direct: false, ..self }
     }
 
     /// Answers one request.
@@ -99,6 +113,12 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
             )));
         }
         let body = self.read_body(&parts.method, body).await?;
+        if self.direct
+            && parts.method == Method::POST
+            && let Some(call) = PlainCall::read(&parts.headers, &body)
+        {
+            return Ok(call.answer(&*self.surface, principal, view, &self.abort).await);
+        }
 
         // A token in the headers is of no use from here on, and must not be in what a handler could print.
         parts.headers.remove(http::header::AUTHORIZATION);

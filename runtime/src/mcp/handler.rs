@@ -87,19 +87,36 @@ fn knows_cache_hints(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-fn refused(refusal: &Refusal) -> CallToolResult {
-    let text = serde_json::to_string(refusal).unwrap_or_else(|_| refusal.message.clone());
-    CallToolResult::error(vec![ContentBlock::text(text)])
+/// What a refused call says, as models read it.
+pub(super) fn refusal_text(refusal: &Refusal) -> String {
+    serde_json::to_string(refusal).unwrap_or_else(|_| refusal.message.clone())
 }
 
-fn answered<P>(answer: Answer, caller: &Caller<P>) -> Result<CallToolResult, ErrorData> {
-    if answer.json().len() > MAX_ANSWER_BYTES {
-        return Ok(refused(&Refusal::new(
+/// Runs one tool to its answer or refusal, within the bounds of size and of time: both ways over HTTP, and stdio,
+/// come through here.
+pub(super) async fn run<S: Surface>(
+    surface: &S,
+    call: ToolCall<S::Principal>,
+) -> Result<Result<Answer, Refusal>, ErrorData> {
+    let cancelled = call.cancellation.clone();
+    let result = tokio::select! {
+        biased;
+        result = surface.call(call) => result,
+        () = cancelled.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
+    };
+    match result {
+        ToolResult::Ok(answer) if answer.json().len() > MAX_ANSWER_BYTES => Ok(Err(Refusal::new(
             "answer_too_large",
             format!("the answer has {} bytes of JSON, more than {MAX_ANSWER_BYTES}", answer.json().len()),
             "Ask for less: name `fields`, set a smaller `limit`, or filter.",
-        )));
+        ))),
+        ToolResult::Ok(answer) => Ok(Ok(answer)),
+        ToolResult::Refused(refusal) => Ok(Err(refusal)),
+        ToolResult::UnknownTool(message) => Err(ErrorData::invalid_params(message, None)),
     }
+}
+
+fn answered<P>(answer: Answer, caller: &Caller<P>) -> Result<CallToolResult, ErrorData> {
     let mut result = CallToolResult::success(Vec::new());
     if let Some(slot) = &caller.slot {
         slot.put(Insert::Answer(answer));
@@ -113,7 +130,7 @@ fn answered<P>(answer: Answer, caller: &Caller<P>) -> Result<CallToolResult, Err
 }
 
 // `get_tool` keeps its default: the SDK looks there for arguments that a schema mirrors into HTTP headers
-// (`x-mcp-header`), on every request, and no tool has any.
+// (`x-mcp-header`), on every request, and no tool has any. The direct way relies on that too.
 impl<S: Surface> ServerHandler for Handler<S> {
     fn get_info(&self) -> ServerConfig {
         let mut implementation = Implementation::new("pvegate", env!("CARGO_PKG_VERSION"));
@@ -168,26 +185,17 @@ impl<S: Surface> ServerHandler for Handler<S> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        let cancelled = context.ct.clone();
-        let call = self.surface.call(ToolCall {
+        let call = ToolCall {
             principal: Arc::clone(&caller.principal),
             view: caller.view.clone(),
             name: request.name,
             arguments: request.arguments.unwrap_or_default(),
             request_id: context.id.to_string(),
             cancellation: context.ct,
-        });
-        let result = tokio::select! {
-            biased;
-            result = call => result,
-            () = cancelled.cancelled() => {
-                return Err(ErrorData::internal_error("the call was cancelled", None));
-            }
         };
-        match result {
-            ToolResult::Ok(answer) => answered(answer, &caller).map(Into::into),
-            ToolResult::Refused(refusal) => Ok(refused(&refusal).into()),
-            ToolResult::UnknownTool(message) => Err(ErrorData::invalid_params(message, None)),
+        match run(&*self.surface, call).await? {
+            Ok(answer) => answered(answer, &caller).map(Into::into),
+            Err(refusal) => Ok(CallToolResult::error(vec![ContentBlock::text(refusal_text(&refusal))]).into()),
         }
     }
 

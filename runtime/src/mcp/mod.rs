@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 mod answer;
+mod direct;
 mod door;
 mod gate;
 mod handler;

@@ -19,6 +19,14 @@ fn wait_call(ms: u64) -> String {
         .to_string()
 }
 
+/// A revision of the protocol for the direct way, none for the way through the SDK.
+const WAYS: [Option<&str>; 2] = [Some("2025-11-25"), None];
+
+fn wait_on(site: &Site, way: Option<&str>, ms: u64) -> reqwest::RequestBuilder {
+    let request = site.post("/mcp").body(wait_call(ms));
+    if let Some(version) = way { request.header("mcp-protocol-version", version) } else { request }
+}
+
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
 #[tokio::test]
@@ -76,38 +84,46 @@ async fn connections_do_not_wait_for_acknowledgements() {
 
 #[tokio::test]
 async fn a_client_that_hangs_up_ends_its_call() {
-    let site = Site::start().await;
-    let call = site.post("/mcp").body(wait_call(60_000)).timeout(Duration::from_millis(100));
-    call.send().await.unwrap_err();
-    let start = Instant::now();
-    while site.surface.dropped.load(Ordering::SeqCst) == 0 {
-        assert!(start.elapsed() < Duration::from_secs(5), "the call went on after its client was gone");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    for way in WAYS {
+        let site = Site::start().await;
+        let call = wait_on(&site, way, 60_000).timeout(Duration::from_millis(100));
+        call.send().await.unwrap_err();
+        let start = Instant::now();
+        while site.surface.dropped.load(Ordering::SeqCst) == 0 {
+            assert!(start.elapsed() < Duration::from_secs(5), "the call went on after its client was gone: {way:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 }
 
 #[tokio::test]
 async fn stopping_waits_for_calls_and_not_for_idle_connections() {
-    let site = Site::start().await;
-    assert_eq!(send(site.post("/mcp").body(PING)).await.0, 200);
-    let call = tokio::spawn(send(site.post("/mcp").body(wait_call(300))));
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let (address, start) = (site.server.address(), Instant::now());
-    site.server.stop().await;
-    assert!(start.elapsed() < Duration::from_secs(5));
-    assert_eq!(call.await.unwrap().0, 200);
-    TcpStream::connect(address).await.unwrap_err();
+    for way in WAYS {
+        let site = Site::start().await;
+        assert_eq!(send(site.post("/mcp").body(PING)).await.0, 200);
+        let call = tokio::spawn(send(wait_on(&site, way, 300)));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let (address, start) = (site.server.address(), Instant::now());
+        site.server.stop().await;
+        assert!(start.elapsed() < Duration::from_secs(5));
+        assert_eq!(call.await.unwrap().0, 200);
+        TcpStream::connect(address).await.unwrap_err();
+    }
 }
 
 #[tokio::test]
 async fn stopping_does_not_wait_for_ever() {
-    let site = Site::with_limits(Limits { drain_time: Duration::from_millis(100), ..Limits::default() }).await;
-    let call = tokio::spawn(site.post("/mcp").body(wait_call(60_000)).send());
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let start = Instant::now();
-    site.server.stop().await;
-    assert!(start.elapsed() < Duration::from_secs(5));
-    assert!(
-        call.await.unwrap().is_err_and(|error| error.is_request()) || site.surface.dropped.load(Ordering::SeqCst) == 1
-    );
+    for way in WAYS {
+        let limits = Limits { drain_time: Duration::from_millis(100), ..Limits::default() };
+        let site = Site::with_limits(limits).await;
+        let call = tokio::spawn(wait_on(&site, way, 60_000).send());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let start = Instant::now();
+        site.server.stop().await;
+        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(
+            call.await.unwrap().is_err_and(|error| error.is_request())
+                || site.surface.dropped.load(Ordering::SeqCst) == 1
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! The MCP side on its own: a made-up surface behind the real transports.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test that fails may panic")]
 
+mod direct;
 mod limits;
 mod protocol;
 mod refusals;
