@@ -1,15 +1,23 @@
 //! SDN beyond plain entries: VNets and subnets are guarded by their zone, fabrics and route maps have two ids.
 
+mod change;
+mod pending;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
 use super::{Call, Outcome};
 use crate::answer::Refusal;
+use crate::state::section::Entries;
 use crate::state::{Cluster, digest};
 
+pub(super) use change::write;
+
 const SEE: &[&str] = &["SDN.Audit", "SDN.Allocate"];
+const ZONES: &str = "/cluster/sdn/zones";
 const VNETS: &str = "/cluster/sdn/vnets";
+const CONTROLLERS: &str = "/cluster/sdn/controllers";
 const SUBNETS: &str = "/cluster/sdn/vnets/{vnet}/subnets";
 const FABRIC_NODES: &str = "/cluster/sdn/fabrics/node";
 const ROUTE_MAPS: &str = "/cluster/sdn/route-maps/entries";
@@ -19,7 +27,14 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         // What is below comes from the schema; only who may see it is decided here.
         return vnet(cluster, call).err().map(Err);
     }
+    if call.flag("pending") || call.flag("running") {
+        return view(cluster, call);
+    }
     let data = match call.path() {
+        "/cluster/sdn" => {
+            ["vnets", "zones", "controllers", "ipams", "dns", "fabrics"].map(|name| json!({"id": name})).to_vec().into()
+        }
+        "/cluster/sdn/fabrics" => ["fabric", "node", "all"].map(|name| json!({"subdir": name})).to_vec().into(),
         VNETS => Value::Array(vnets(cluster, call)),
         "/cluster/sdn/vnets/{vnet}" => return Some(vnet(cluster, call).map(|row| Value::Object(row).into())),
         SUBNETS => return Some(vnet(cluster, call).map(|_| Value::Array(subnets(cluster, call.text("vnet"))).into())),
@@ -44,7 +59,7 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         }
         "/cluster/sdn/ipams/{ipam}/status" => Value::Array(addresses(cluster, call)),
         "/nodes/{node}/sdn/zones" => {
-            let zones = cluster.sections.entries("/cluster/sdn/zones");
+            let zones = cluster.sdn.running.as_ref().and_then(|running| running.entries(ZONES));
             Value::Array(
                 zones.into_iter().flatten().map(|(zone, _)| json!({"zone": zone, "status": "available"})).collect(),
             )
@@ -52,6 +67,44 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         _ => return None,
     };
     Some(Ok(data.into()))
+}
+
+/// Lists and single entries as they are in force, or with what waits to be applied.
+fn view(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
+    let path = call.path();
+    let (list, column) = [(SUBNETS, "subnet"), (VNETS, "vnet"), (ZONES, "zone"), (CONTROLLERS, "controller")]
+        .into_iter()
+        .find(|(list, column)| path == *list || path.strip_prefix(list) == Some(&format!("/{{{column}}}")))?;
+    let entries: Entries =
+        if call.flag("pending") { pending::waiting(cluster, list) } else { pending::running(cluster, list) };
+    let seen = |id: &str, entry: &Map<String, Value>| {
+        let zoned = || {
+            let pending = entry.get("pending").and_then(|pending| pending.get("zone")).and_then(Value::as_str);
+            pending.unwrap_or_else(|| zone(entry)).to_owned()
+        };
+        let path = match column {
+            "zone" => format!("/sdn/zones/{id}"),
+            "controller" => format!("/sdn/controllers/{id}"),
+            "vnet" => format!("/sdn/zones/{}/{id}", zoned()),
+            _ => format!("/sdn/zones/{}/{}", zoned(), call.text("vnet")),
+        };
+        let inside = column != "subnet" || entry.get("vnet").and_then(Value::as_str) == Some(call.text("vnet"));
+        inside && call.may(cluster, &path, SEE)
+    };
+    let row = |(id, entry): (String, Map<String, Value>)| {
+        let mut row = entry;
+        row.insert(column.to_owned(), json!(id));
+        row.insert("digest".to_owned(), Value::Null);
+        Value::Object(row)
+    };
+    let mut rows = entries.into_iter().filter(|(id, entry)| seen(id, entry));
+    Some(if path == list {
+        Ok(Value::Array(rows.map(row).collect()).into())
+    } else {
+        let id = call.text(column);
+        let found = rows.find(|(other, _)| other == id).map(row);
+        found.map(Into::into).ok_or_else(|| Refusal::failed(format!("sdn '{id}' does not exist")))
+    })
 }
 
 fn zone(entry: &Map<String, Value>) -> &str {
@@ -80,7 +133,7 @@ fn vnets(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
 pub(super) fn vnet(cluster: &Cluster, call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
     let id = call.text("vnet");
     let entry =
-        cluster.sections.get(VNETS, id).ok_or_else(|| Refusal::failed(format!("sdn vnet '{id}' does not exist")))?;
+        cluster.sections.get(VNETS, id).ok_or_else(|| Refusal::failed(format!("sdn '{id}' does not exist")))?;
     let path = format!("/sdn/zones/{}/{id}", zone(entry));
     if !call.may(cluster, &path, SEE) {
         return Err(Refusal::forbidden(&format!("{path}, {}", SEE.join("|"))));
@@ -106,7 +159,7 @@ fn subnet(cluster: &Cluster, call: &Call<'_>) -> Outcome {
         .into_iter()
         .find(|row| row.get("subnet").and_then(Value::as_str) == Some(id))
         .map(Into::into)
-        .ok_or_else(|| Refusal::failed(format!("sdn subnet '{id}' does not exist")))
+        .ok_or_else(|| Refusal::failed(format!("sdn '{id}' does not exist")))
 }
 
 fn single(cluster: &Cluster, list: &str, id: &str) -> Outcome {
@@ -175,8 +228,4 @@ fn route_map_entries(cluster: &Cluster, call: &Call<'_>, id: Option<&str>) -> Va
         id.is_none_or(|id| id == of) && call.may(cluster, &format!("/sdn/route-maps/{of}"), SEE)
     });
     Value::Array(wanted.map(|(_, entry)| Value::Object(entry.clone())).collect())
-}
-
-pub(super) fn write(_: &std::sync::Arc<crate::gate::Shared>, _: &Call<'_>) -> Option<Outcome> {
-    None
 }

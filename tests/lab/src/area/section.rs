@@ -1,10 +1,11 @@
 //! Entries with an id: one table says where each kind lives, and the list and the single entry follow from it.
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::{Call, Outcome};
 use crate::answer::Refusal;
-use crate::state::{Cluster, digest};
+use crate::state::{Cluster, digest, hex};
 
 /// How one kind of entry is listed, found and guarded.
 #[derive(Clone, Copy)]
@@ -20,32 +21,46 @@ struct Kind {
     row: Option<(&'static str, &'static [&'static str])>,
     /// Columns that a list leaves out.
     hidden: &'static [&'static str],
+    /// Where the digest of the whole file is shown.
+    digest: Shown,
+}
+
+/// Where a digest is shown.
+#[derive(Clone, Copy, PartialEq)]
+enum Shown {
+    Everywhere,
+    InEntry,
+    Nowhere,
 }
 
 const SDN: &[&str] = &["SDN.Audit", "SDN.Allocate"];
 const MAPPING: &[&str] = &["Mapping.Audit", "Mapping.Use", "Mapping.Modify"];
 
 const fn kind(list: &'static str, parameter: &'static str, missing: (u16, &'static str)) -> Kind {
-    Kind { list, parameter, column: parameter, missing, row: None, hidden: &[] }
+    Kind { list, parameter, column: parameter, missing, row: None, hidden: &[], digest: Shown::Everywhere }
 }
 
 const fn guarded(kind: Kind, path: &'static str, privileges: &'static [&'static str]) -> Kind {
     Kind { row: Some((path, privileges)), ..kind }
 }
 
+const fn digested(kind: Kind, digest: Shown) -> Kind {
+    Kind { digest, ..kind }
+}
+
 const KINDS: &[Kind] = &[
-    kind("/cluster/backup", "id", (400, "No such job '{}'")),
-    kind("/cluster/jobs/realm-sync", "id", (500, "no such realm-sync job '{}'")),
+    digested(kind("/cluster/backup", "id", (400, "No such job '{}'")), Shown::Nowhere),
+    digested(kind("/cluster/jobs/realm-sync", "id", (500, "no such realm-sync job '{}'")), Shown::Nowhere),
     kind("/cluster/ha/resources", "sid", (500, "no such resource '{}'")),
     kind("/cluster/ha/rules", "rule", (500, "no such ha rule '{}'")),
-    guarded(kind("/cluster/sdn/zones", "zone", (500, "sdn zone '{}' does not exist")), "/sdn/zones/{}", SDN),
+    guarded(kind("/cluster/sdn/zones", "zone", (500, "sdn '{}' does not exist")), "/sdn/zones/{}", SDN),
     guarded(
-        kind("/cluster/sdn/controllers", "controller", (500, "sdn controller '{}' does not exist")),
+        kind("/cluster/sdn/controllers", "controller", (500, "sdn '{}' does not exist")),
         "/sdn/controllers/{}",
         SDN,
     ),
-    guarded(kind("/cluster/sdn/dns", "dns", (500, "sdn dns '{}' does not exist")), "/sdn/dns/{}", SDN),
-    guarded(kind("/cluster/sdn/ipams", "ipam", (500, "sdn ipam '{}' does not exist")), "/sdn/ipams/{}", SDN),
+    guarded(kind("/cluster/sdn/dns", "dns", (500, "sdn '{}' does not exist")), "/sdn/dns/{}", SDN),
+    guarded(kind("/cluster/sdn/ipams", "ipam", (500, "sdn '{}' does not exist")), "/sdn/ipams/{}", SDN),
     guarded(kind("/cluster/sdn/fabrics/fabric", "id", (404, "fabric '{}' does not exist")), "/sdn/fabrics/{}", SDN),
     guarded(
         kind("/cluster/sdn/prefix-lists", "id", (404, "prefix list '{}' does not exist")),
@@ -60,11 +75,11 @@ const KINDS: &[Kind] = &[
         "/mapping/cpu/{}",
         MAPPING,
     ),
-    kind("/cluster/notifications/endpoints/sendmail", "name", (404, "endpoint '{}' not found")),
-    kind("/cluster/notifications/endpoints/smtp", "name", (404, "endpoint '{}' not found")),
-    kind("/cluster/notifications/endpoints/gotify", "name", (404, "endpoint '{}' not found")),
-    kind("/cluster/notifications/endpoints/webhook", "name", (404, "endpoint '{}' not found")),
-    kind("/cluster/notifications/matchers", "name", (404, "matcher '{}' not found")),
+    digested(kind("/cluster/notifications/endpoints/sendmail", "name", (404, "endpoint '{}' not found")), Shown::InEntry),
+    digested(kind("/cluster/notifications/endpoints/smtp", "name", (404, "endpoint '{}' not found")), Shown::InEntry),
+    digested(kind("/cluster/notifications/endpoints/gotify", "name", (404, "endpoint '{}' not found")), Shown::InEntry),
+    digested(kind("/cluster/notifications/endpoints/webhook", "name", (404, "endpoint '{}' not found")), Shown::InEntry),
+    digested(kind("/cluster/notifications/matchers", "name", (404, "matcher '{}' not found")), Shown::InEntry),
     Kind { column: "plugin", ..kind("/cluster/acme/plugins", "id", (500, "ACME plugin '{}' not defined")) },
     Kind {
         hidden: &["account", "directory", "location", "tos"],
@@ -88,10 +103,19 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     })
 }
 
-/// Rows of a list that the caller may see, with the digest of the whole file.
+/// The digest of the file that a kind of entries is kept in. Notifications have a longer one.
+pub(super) fn digest_of(cluster: &Cluster, list: &str) -> String {
+    let entries = cluster.sections.entries(list).filter(|entries| !entries.is_empty());
+    if list.starts_with("/cluster/notifications/") {
+        return hex(&Sha256::digest(json!(entries).to_string().as_bytes()));
+    }
+    digest(&json!(entries))
+}
+
+/// Rows of a list that the caller may see.
 fn rows(cluster: &Cluster, call: &Call<'_>, kind: &Kind) -> Vec<Value> {
     let Some(entries) = cluster.sections.entries(kind.list) else { return Vec::new() };
-    let digest = digest(&json!(entries));
+    let digest = digest_of(cluster, kind.list);
     entries
         .iter()
         .filter(|(id, entry)| {
@@ -105,7 +129,12 @@ fn rows(cluster: &Cluster, call: &Call<'_>, kind: &Kind) -> Vec<Value> {
             let mut row = entry.clone();
             row.retain(|key, _| !kind.hidden.contains(&key.as_str()));
             row.insert(kind.column.to_owned(), json!(id));
-            row.insert("digest".to_owned(), json!(digest));
+            if kind.digest == Shown::Everywhere {
+                row.insert("digest".to_owned(), json!(digest));
+            }
+            if let Some(next) = super::job::next_run(kind.list, entry) {
+                row.insert("next-run".to_owned(), json!(next));
+            }
             Value::Object(row)
         })
         .collect()
@@ -115,8 +144,9 @@ fn entry(cluster: &Cluster, call: &Call<'_>, kind: &Kind) -> Outcome {
     let id = call.text(kind.parameter);
     let mut entry = find(cluster, kind, id)?.clone();
     entry.insert(kind.column.to_owned(), json!(id));
-    let digest = digest(&json!(cluster.sections.entries(kind.list)));
-    entry.insert("digest".to_owned(), json!(digest));
+    if kind.digest != Shown::Nowhere {
+        entry.insert("digest".to_owned(), json!(digest_of(cluster, kind.list)));
+    }
     Ok(Value::Object(entry).into())
 }
 
