@@ -124,7 +124,9 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         parts.headers.remove(http::header::AUTHORIZATION);
         let caller = Arc::new(Caller { principal, view, slot: Some(Slot::default()) });
         parts.extensions.insert(Arc::clone(&caller));
-        let response = self.protocol.handle(http::Request::from_parts(parts, Full::new(body.clone()))).await;
+        let request = http::Request::from_parts(parts, Full::new(body.clone()));
+        // Boxed, so that the rarer way does not make the other's future larger.
+        let response = Box::pin(self.protocol.handle(request)).await;
         Ok(finish(response, &caller, &body).await)
     }
 

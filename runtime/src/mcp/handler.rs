@@ -99,9 +99,11 @@ pub(super) async fn run<S: Surface>(
     call: ToolCall<S::Principal>,
 ) -> Result<Result<Answer, Refusal>, ErrorData> {
     let cancelled = call.cancellation.clone();
+    // On the heap while it runs: an open connection keeps room for the largest future that it may have to hold.
+    let call = Box::pin(surface.call(call));
     let result = tokio::select! {
         biased;
-        result = surface.call(call) => result,
+        result = call => result,
         () = cancelled.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
     };
     match result {
