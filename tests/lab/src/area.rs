@@ -122,12 +122,15 @@ pub(crate) fn answer(shared: &std::sync::Arc<Shared>, call: &Call<'_>) -> Outcom
 
 /// Answers a read.
 pub(crate) fn read(schema: &crate::schema::Schema, cluster: &Cluster, call: &Call<'_>) -> Outcome {
-    let areas: [fn(&Cluster, &Call<'_>) -> Option<Outcome>; 12] = [
+    let areas: [fn(&Cluster, &Call<'_>) -> Option<Outcome>; 15] = [
         guest_list::read,
         guest::read,
         agent::read,
         task::read,
         firewall::read,
+        ha::read,
+        job::read,
+        notification::read,
         cluster::read,
         sdn::read,
         access::read,

@@ -8,6 +8,7 @@ mod access;
 mod answer;
 mod area;
 mod arrange;
+mod calendar;
 mod check;
 mod clock;
 mod fault;

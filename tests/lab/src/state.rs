@@ -6,6 +6,7 @@ pub(crate) mod inside;
 pub(crate) mod node;
 pub(crate) mod secrets;
 pub(crate) mod section;
+pub(crate) mod sdn;
 mod seed;
 pub(crate) mod sha1;
 pub(crate) mod storage;
@@ -50,6 +51,7 @@ pub(crate) struct Cluster {
     pub(crate) access: Access,
     pub(crate) tasks: Tasks,
     pub(crate) sections: Sections,
+    pub(crate) sdn: sdn::Sdn,
     /// By scope: `cluster`, `node/pve1`, `guest/100`, `group/web`, `vnet/v1`.
     pub(crate) firewalls: BTreeMap<String, Firewall>,
     pub(crate) secrets: Secrets,
@@ -63,6 +65,8 @@ pub(crate) struct Cluster {
 /// What the nodes are able to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
+    /// Whether the daemons of high availability run.
+    pub(crate) ha: bool,
     /// Whether KVM is there.
     pub(crate) kvm: bool,
     /// Whether QEMU is the one with PVE's own additions.

@@ -22,20 +22,6 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         }
         "/cluster/config/apiversion" => json!(1),
         "/cluster/config/qdevice" => json!({}),
-        "/cluster/ha/status/current" => ha_status(cluster),
-        "/cluster/ha/status/manager_status" => {
-            json!({"manager_status": {"master_node": "pve1", "node_status": {"pve1": "online", "pve2": "unknown"}, "timestamp": clock::now()}, "quorum": {"node": "pve1", "quorate": "1"}})
-        }
-        "/cluster/ha/groups" | "/cluster/ha/groups/{group}" => {
-            return Some(Err(Refusal::failed("cannot index groups: ha groups have been migrated to rules")));
-        }
-        "/cluster/replication" | "/nodes/{node}/replication" => Value::Array(replication(cluster, call)),
-        "/cluster/replication/{id}" | "/nodes/{node}/replication/{id}/status" => {
-            return Some(replication_job(cluster, call));
-        }
-        "/cluster/backup/{id}/included_volumes" => included(cluster),
-        "/cluster/backup-info/not-backed-up" => json!([]),
-        "/cluster/notifications/targets" => Value::Array(targets(cluster)),
         "/cluster/metrics/export" => metrics(cluster),
         "/cluster/jobs/schedule-analyze" => {
             let now = clock::now();
@@ -153,94 +139,6 @@ fn join(cluster: &Cluster) -> Value {
         "preferred_node": cluster.local,
         "totem": {"cluster_name": cluster.name, "secauth": "on", "authkey": cluster.secrets.of("join-authkey")},
     })
-}
-
-fn ha_status(cluster: &Cluster) -> Value {
-    let now = clock::now();
-    let mut rows = vec![
-        json!({"id": "quorum", "type": "quorum", "node": cluster.local, "status": "OK", "quorate": 1}),
-        json!({"id": "master", "type": "master", "node": cluster.local, "status": format!("{} (active)", cluster.local), "timestamp": now}),
-        json!({"id": format!("lrm:{}", cluster.local), "type": "lrm", "node": cluster.local, "status": format!("{} (active)", cluster.local), "timestamp": now}),
-    ];
-    for (sid, entry) in cluster.sections.entries("/cluster/ha/resources").into_iter().flatten() {
-        let state = entry.get("state").and_then(Value::as_str).unwrap_or("started");
-        rows.push(json!({"id": format!("service:{sid}"), "type": "service", "sid": sid, "node": cluster.local, "state": state, "crm_state": state, "request_state": state, "status": format!("{sid} ({}, {state})", cluster.local), "max_restart": entry.get("max_restart"), "max_relocate": entry.get("max_relocate")}));
-    }
-    Value::Array(rows)
-}
-
-fn replication(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
-    cluster
-        .sections
-        .entries("/cluster/replication")
-        .into_iter()
-        .flatten()
-        .filter(|(_, job)| {
-            let guest = job.get("guest").map(Value::to_string).unwrap_or_default();
-            call.may(cluster, &format!("/vms/{guest}"), &["VM.Audit"])
-                && call.given("guest").is_none_or(|wanted| wanted == guest)
-        })
-        .map(|(id, job)| {
-            let mut row = job.clone();
-            row.insert("id".to_owned(), json!(id));
-            Value::Object(row)
-        })
-        .collect()
-}
-
-fn replication_job(cluster: &Cluster, call: &Call<'_>) -> Outcome {
-    let id = call.text("id");
-    let job = cluster
-        .sections
-        .get("/cluster/replication", id)
-        .ok_or_else(|| Refusal::failed(format!("no such replication job '{id}'")))?;
-    let guest = job.get("guest").map(Value::to_string).unwrap_or_default();
-    let path = format!("/vms/{guest}");
-    if !call.may(cluster, &path, &["VM.Audit"]) {
-        return Err(Refusal::forbidden(&format!("{path}, VM.Audit")));
-    }
-    let mut job = job.clone();
-    job.insert("id".to_owned(), json!(id));
-    if call.path().ends_with("/status") {
-        job.insert("last_sync".to_owned(), json!(clock::now() - 400));
-        job.insert("fail_count".to_owned(), json!(0));
-    }
-    Ok(Value::Object(job).into())
-}
-
-fn included(cluster: &Cluster) -> Value {
-    let guests: Vec<Value> = cluster
-        .guests
-        .values()
-        .map(|guest| {
-            let volumes: Vec<Value> = guest
-                .disks()
-                .map(|(key, volume, _)| json!({"id": format!("{}:{key}", guest.vmid), "name": volume, "included": 1, "reason": "backup=yes", "leaf": 1}))
-                .collect();
-            json!({"id": guest.vmid, "name": guest.name(), "type": guest.kind.as_str(), "leaf": 0, "children": volumes})
-        })
-        .collect();
-    json!({"children": guests})
-}
-
-fn targets(cluster: &Cluster) -> Vec<Value> {
-    ["sendmail", "smtp", "gotify", "webhook"]
-        .iter()
-        .flat_map(|kind| {
-            let list = format!("/cluster/notifications/endpoints/{kind}");
-            let entries: Vec<_> = cluster
-                .sections
-                .entries(&list)
-                .into_iter()
-                .flatten()
-                .map(|(name, entry)| (name.clone(), entry.get("origin").cloned()))
-                .collect();
-            entries
-                .into_iter()
-                .map(|(name, origin)| json!({"name": name, "type": kind, "origin": origin}))
-                .collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 fn metrics(cluster: &Cluster) -> Value {

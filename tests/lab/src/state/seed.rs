@@ -44,11 +44,12 @@ impl Cluster {
             access: Access::default(),
             tasks: Tasks::default(),
             sections: Sections::default(),
+            sdn: super::sdn::Sdn::default(),
             firewalls: BTreeMap::new(),
             secrets: Secrets::new(options.canary.as_deref()),
             fingerprint: fingerprint.to_owned(),
             booted: clock::now() - 86_400 * 12,
-            host: super::Host { kvm: true, own_qemu: true },
+            host: super::Host { ha: true, kvm: true, own_qemu: true },
         };
         if options.profile == Profile::Recorded {
             recorded::seed(&mut cluster, logins);
@@ -60,6 +61,8 @@ impl Cluster {
         firewalls::seed(&mut cluster);
         sections::seed(&mut cluster);
         history::seed(&mut cluster);
+        let present = cluster.sections.clone();
+        cluster.sdn.apply(&present);
         cluster
     }
 }

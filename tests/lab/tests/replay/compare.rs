@@ -14,7 +14,7 @@ use crate::wire::Answer;
 /// Fields whose values differ by nature: times, ids made by chance, digests, figures of use. Their form counts.
 pub const IGNORED: &[&str] = &[
     "CSRFPreventionToken", "avail", "available", "cpu", "ctime", "digest", "disk", "diskread", "diskwrite", "endtime",
-    "flags", "free", "iowait", "loadavg", "localtime", "mem", "memhost", "memused", "mhz", "model", "netin", "netout",
+    "flags", "free", "iowait", "loadavg", "localtime", "mem", "memhost", "memused", "mhz", "model", "netin", "netout", "next-run",
     "pid", "pressurecpufull", "pressurecpusome", "pressureiofull", "pressureiosome", "pressurememoryfull",
     "pressurememorysome", "pstart", "repoid", "rootused", "snaptime", "ssl_fingerprint", "starttime", "swapused",
     "ticket", "time", "timestamp", "uid", "uptime", "used", "used_fraction", "utc", "uuid", "vmgenid", "wait",

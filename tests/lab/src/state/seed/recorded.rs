@@ -26,7 +26,7 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
     };
     cluster.nodes = vec![node(1, "10.99.99.1")];
     cluster.booted = clock::now() - 4010;
-    cluster.host = Host { kvm: true, own_qemu: false };
+    cluster.host = Host { ha: false, kvm: true, own_qemu: false };
     people(cluster, logins);
     guests(cluster);
     storages(cluster);
@@ -44,6 +44,7 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
     for (realm, comment) in [("pam", "Linux PAM standard authentication"), ("pve", "Proxmox VE authentication server")] {
         cluster.sections.put("/access/domains", realm, json!({"type": realm, "comment": comment}));
     }
+    cluster.sections.put("/cluster/sdn/ipams", "pve", json!({"type": "pve"}));
     cluster.sections.put(
         "/cluster/notifications/matchers",
         "default-matcher",
