@@ -12,6 +12,7 @@ mod guest;
 mod guest_list;
 mod ha;
 mod job;
+mod machine;
 mod node;
 mod notification;
 mod pool;
@@ -113,7 +114,9 @@ pub(crate) fn root() -> Value {
 
 /// Answers a call.
 pub(crate) fn answer(shared: &std::sync::Arc<Shared>, call: &Call<'_>) -> Outcome {
-    if call.operation.verb == "GET" {
+    if let Some(outcome) = machine::read_once(shared, call) {
+        outcome
+    } else if call.operation.verb == "GET" {
         shared.look(|cluster| read(shared.schema, cluster, call))
     } else {
         writes::answer(shared, call).unwrap_or_else(|| work::answer(shared, call))

@@ -57,7 +57,7 @@ fn required(schema: &Value) -> bool {
 }
 
 /// The schema of a parameter, also of one member of an indexed family such as `net[n]`.
-fn declared<'a>(parameters: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+pub(crate) fn declared<'a>(parameters: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     if name.ends_with("[n]") {
         return None;
     }

@@ -1,9 +1,12 @@
 //! Everything the simulated cluster knows. Handlers read it, tasks change it, nothing else holds state.
 
+pub(crate) mod config;
+pub(crate) mod disk;
 pub(crate) mod firewall;
 pub(crate) mod guest;
 pub(crate) mod inside;
 pub(crate) mod node;
+pub(crate) mod property;
 pub(crate) mod secrets;
 pub(crate) mod section;
 pub(crate) mod sdn;
@@ -63,14 +66,30 @@ pub(crate) struct Cluster {
 }
 
 /// What the nodes are able to run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Host {
-    /// Whether the daemons of high availability run.
-    pub(crate) ha: bool,
     /// Whether KVM is there.
     pub(crate) kvm: bool,
     /// Whether QEMU is the one with PVE's own additions.
     pub(crate) own_qemu: bool,
+    /// Whether the daemons of HA run.
+    pub(crate) ha: bool,
+    /// The bridges that guests can be plugged into.
+    pub(crate) bridges: BTreeSet<String>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { kvm: true, own_qemu: true, ha: true, bridges: BTreeSet::from(["vmbr0".to_owned(), "vmbr1".to_owned()]) }
+    }
+}
+
+impl Cluster {
+    /// Whether a bridge is there for guests: one of the host, or a network of SDN.
+    pub(crate) fn has_bridge(&self, name: &str) -> bool {
+        self.host.bridges.contains(name)
+            || self.sections.entries("/cluster/sdn/vnets").is_some_and(|vnets| vnets.contains_key(name))
+    }
 }
 
 impl Cluster {

@@ -6,7 +6,7 @@ use super::{Call, Outcome};
 use crate::answer::Refusal;
 use crate::clock;
 use crate::state::guest::{Guest, Kind, object};
-use crate::state::{Cluster, digest};
+use crate::state::Cluster;
 
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     let (kind, rest) = split(call.path())?;
@@ -36,28 +36,46 @@ pub(super) fn split(path: &str) -> Option<(Kind, &str)> {
 }
 
 fn status(cluster: &Cluster, _: &Call<'_>, guest: &Guest) -> Outcome {
-    let mut row = guest.figures();
-    let ha = match super::guest_list::ha_state(cluster, guest) {
-        Some(state) => json!({"managed": 1, "state": state}),
-        None => json!({"managed": 0}),
-    };
-    row.insert("ha".to_owned(), ha);
+    let mut row = super::guest_list::figures(cluster, guest);
+    row.insert("ha".to_owned(), super::guest_list::ha(cluster, guest));
     if guest.kind == Kind::Qemu {
-        row.insert("qmpstatus".to_owned(), json!(guest.status()));
-        if guest.config.contains_key("agent") {
+        let state = if guest.paused { "paused" } else { guest.status() };
+        row.insert("qmpstatus".to_owned(), json!(state));
+        if super::machine::agent_enabled(guest) {
             row.insert("agent".to_owned(), json!(1));
         }
-        if guest.running() {
+        if guest.config.contains_key("vga") {
+            row.insert("clipboard".to_owned(), Value::Null);
+        }
+        if guest.running() && cluster.host.own_qemu {
             row.insert("running-machine".to_owned(), json!("pc-q35-10.1+pve0"));
             row.insert("running-qemu".to_owned(), json!("10.1.2"));
         }
+        if guest.running() {
+            nics(guest, &mut row);
+        }
     }
     if guest.running() {
-        for pressure in ["cpusome", "iosome", "iofull", "memorysome", "memoryfull"] {
+        for pressure in ["cpusome", "cpufull", "iosome", "iofull", "memorysome", "memoryfull"] {
             row.insert(format!("pressure{pressure}"), json!(0));
         }
     }
     Ok(Value::Object(row).into())
+}
+
+/// What went through each card of a running VM.
+fn nics(guest: &Guest, row: &mut Map<String, Value>) {
+    let cards = guest.config.keys().filter_map(|key| key.strip_prefix("net"));
+    let share = |name: &str| row.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let nics: Map<String, Value> = cards
+        .map(|index| {
+            let traffic = json!({"netin": share("netin"), "netout": share("netout")});
+            (format!("tap{}i{index}", guest.vmid), traffic)
+        })
+        .collect();
+    if !nics.is_empty() {
+        row.insert("nics".to_owned(), Value::Object(nics));
+    }
 }
 
 /// The configuration as it will be: pending values count as applied.
@@ -68,34 +86,41 @@ fn applied(guest: &Guest) -> Map<String, Value> {
     config
 }
 
-fn with_digest(guest: &Guest, mut config: Map<String, Value>) -> Outcome {
-    config.insert("digest".to_owned(), json!(guest_digest(guest)));
+/// What stands in the file beside the options.
+fn with_state(guest: &Guest, mut config: Map<String, Value>) -> Outcome {
+    config.insert("digest".to_owned(), json!(guest.digest()));
+    if let Some(lock) = &guest.lock {
+        config.insert("lock".to_owned(), json!(lock));
+    }
+    if let Some(parent) = &guest.parent {
+        config.insert("parent".to_owned(), json!(parent));
+    }
     Ok(Value::Object(config).into())
 }
 
-fn guest_digest(guest: &Guest) -> String {
-    digest(&json!([guest.config, guest.pending, guest.leaving]))
+fn find<'a>(guest: &'a Guest, name: &str) -> Result<&'a crate::state::guest::Snapshot, Refusal> {
+    let found = guest.snapshots.iter().find(|snapshot| snapshot.name == name);
+    found.ok_or_else(|| Refusal::failed(format!("snapshot '{name}' does not exist")))
 }
 
 fn config(_: &Cluster, call: &Call<'_>, guest: &Guest) -> Outcome {
     if let Some(name) = call.given("snapshot") {
-        let snapshot = guest
-            .snapshots
-            .iter()
-            .find(|snapshot| snapshot.name == name)
-            .ok_or_else(|| Refusal::failed(format!("snapshot '{name}' does not exist")))?;
-        let mut config = snapshot.config.clone();
-        config.insert("snaptime".to_owned(), json!(snapshot.time));
-        config.insert("description".to_owned(), json!(snapshot.description));
-        return with_digest(guest, config);
+        let mut config = find(guest, name)?.file();
+        config.insert("digest".to_owned(), json!(guest.digest()));
+        return Ok(Value::Object(config).into());
     }
-    let config = if call.flag("current") { guest.config.clone() } else { applied(guest) };
-    with_digest(guest, config)
+    with_state(guest, if call.flag("current") { guest.config.clone() } else { applied(guest) })
 }
 
 fn pending(_: &Cluster, _: &Call<'_>, guest: &Guest) -> Outcome {
     let mut rows: Vec<Value> = Vec::new();
-    for (key, value) in &guest.config {
+    let mut config = guest.config.clone();
+    for (key, value) in [("lock", &guest.lock), ("parent", &guest.parent)] {
+        if let Some(value) = value {
+            config.insert(key.to_owned(), json!(value));
+        }
+    }
+    for (key, value) in &config {
         let mut row = object(json!({"key": key, "value": value}));
         if let Some(next) = guest.pending.get(key) {
             row.insert("pending".to_owned(), next.clone());
@@ -107,7 +132,7 @@ fn pending(_: &Cluster, _: &Call<'_>, guest: &Guest) -> Outcome {
     }
     let new = guest.pending.iter().filter(|(key, _)| !guest.config.contains_key(*key));
     rows.extend(new.map(|(key, value)| json!({"key": key, "pending": value})));
-    rows.push(json!({"key": "digest", "value": guest_digest(guest)}));
+    rows.push(json!({"key": "digest", "value": guest.digest()}));
     Ok(Value::Array(rows).into())
 }
 
@@ -127,46 +152,39 @@ fn snapshots(_: &Cluster, _: &Call<'_>, guest: &Guest) -> Outcome {
             if let Some(parent) = &snapshot.parent {
                 row.insert("parent".to_owned(), json!(parent));
             }
+            if let Some(state) = &snapshot.state {
+                row.insert("snapstate".to_owned(), json!(state));
+            }
             Value::Object(row)
         })
         .collect();
     let mut current = object(json!({
         "name": "current",
         "description": "You are here!",
-        "digest": guest_digest(guest),
+        "digest": guest.digest(),
         "running": u8::from(guest.running()),
     }));
-    if let Some(last) = guest.snapshots.last() {
-        current.insert("parent".to_owned(), json!(last.name));
+    if let Some(parent) = &guest.parent {
+        current.insert("parent".to_owned(), json!(parent));
     }
     rows.push(Value::Object(current));
     Ok(Value::Array(rows).into())
 }
 
 fn snapshot_config(_: &Cluster, call: &Call<'_>, guest: &Guest) -> Outcome {
-    let name = call.text("snapname");
-    let snapshot = guest
-        .snapshots
-        .iter()
-        .find(|snapshot| snapshot.name == name)
-        .ok_or_else(|| Refusal::failed(format!("snapshot '{name}' does not exist")))?;
-    let mut config = snapshot.config.clone();
-    config.insert("snaptime".to_owned(), json!(snapshot.time));
-    config.insert("description".to_owned(), json!(snapshot.description));
-    if let Some(parent) = &snapshot.parent {
-        config.insert("parent".to_owned(), json!(parent));
-    }
-    Ok(Value::Object(config).into())
+    Ok(Value::Object(find(guest, call.text("snapname"))?.file()).into())
 }
 
-fn feature(_: &Cluster, call: &Call<'_>, guest: &Guest) -> Outcome {
+fn feature(cluster: &Cluster, call: &Call<'_>, guest: &Guest) -> Outcome {
     let has = match call.text("feature") {
-        "snapshot" => !guest.template(),
+        "snapshot" => !guest.template() && super::machine::able(cluster, guest),
+        "clone" => guest.template() || super::machine::able(cluster, guest),
         _ => true,
     };
     let mut data = object(json!({"hasFeature": u8::from(has)}));
     if guest.kind == Kind::Qemu {
-        data.insert("nodes".to_owned(), json!([guest.node]));
+        let nodes: Vec<&str> = if has { vec![&guest.node] } else { Vec::new() };
+        data.insert("nodes".to_owned(), json!(nodes));
     }
     Ok(Value::Object(data).into())
 }
@@ -212,7 +230,7 @@ fn figures_over_time(_: &Cluster, call: &Call<'_>, guest: &Guest) -> Outcome {
 fn qemu_migrate(cluster: &Cluster, _: &Call<'_>, guest: &Guest) -> Outcome {
     let disks: Vec<Value> = guest
         .disks()
-        .map(|(key, volume, size)| json!({"drivename": key, "volid": volume, "size": size, "cdrom": 0, "shared": 0, "is_attached": 1, "is_unused": 0, "is_vmstate": 0, "replicate": 1}))
+        .map(|(key, volume, size)| json!({"drivename": key, "volid": volume, "size": size, "cdrom": 0, "shared": 0, "is_attached": 1, "is_unused": 0, "is_vmstate": 0, "is_cloudinit": 0, "is_tpmstate": 0, "replicate": 1}))
         .collect();
     let others: Vec<&str> =
         cluster.nodes.iter().map(|node| node.name.as_str()).filter(|name| *name != guest.node).collect();
@@ -256,13 +274,22 @@ fn cloudinit_dump(_: &Cluster, call: &Call<'_>, guest: &Guest) -> Outcome {
                 .to_owned()
         }
         "meta" => format!("instance-id: lab-{}\n", guest.vmid),
-        _ => format!(
-            "#cloud-config\nhostname: {name}\nuser: {}\npassword: {}\nchpasswd:\n  expire: False\n",
-            guest.text("ciuser").unwrap_or("root"),
-            guest.text("cipassword").unwrap_or_default(),
-        ),
+        _ => user_data(guest, &name),
     };
     Ok(json!(text).into())
+}
+
+/// What cloud-init is told about the user.
+fn user_data(guest: &Guest, name: &str) -> String {
+    let short = name.split('.').next().unwrap_or(name);
+    let mut text = format!("#cloud-config\nhostname: {short}\nmanage_etc_hosts: true\nfqdn: {name}\n");
+    if let Some(user) = guest.text("ciuser") {
+        text = text + "user: " + user + "\n";
+    }
+    if let Some(password) = guest.text("cipassword") {
+        text = text + "password: " + password + "\n";
+    }
+    text + "chpasswd:\n  expire: False\nusers:\n  - default\npackage_upgrade: true\n"
 }
 
 /// Addresses as the container sees them; nothing while it is stopped.

@@ -30,7 +30,13 @@ fn on_node(cluster: &Cluster, call: &Call<'_>, kind: Kind) -> Vec<Value> {
     cluster
         .guests_on(&node.name)
         .filter(|guest| guest.kind == kind && visible(cluster, call, guest))
-        .map(|guest| Value::Object(guest.figures()))
+        .map(|guest| {
+            let mut row = figures(cluster, guest);
+            if kind == Kind::Qemu && call.flag("full") {
+                row.insert("qmpstatus".to_owned(), json!(guest.status()));
+            }
+            Value::Object(row)
+        })
         .collect()
 }
 
@@ -90,7 +96,10 @@ pub(super) fn guest_row(cluster: &Cluster, call: &Call<'_>, guest: &Guest) -> Ma
     let place = json!({"id": id, "node": guest.node, "type": guest.kind.as_str(), "vmid": guest.vmid});
     let mut row = object(place);
     if cluster.node(&guest.node).is_some_and(|node| node.online) {
-        let mut figures = guest.figures();
+        let mut figures = figures(cluster, guest);
+        for counted in ["diskread", "diskwrite"] {
+            figures.entry(counted).or_insert_with(|| json!(0));
+        }
         for unlisted in ["pid", "swap", "maxswap", "type"] {
             figures.remove(unlisted);
         }
@@ -114,6 +123,32 @@ pub(super) fn guest_row(cluster: &Cluster, call: &Call<'_>, guest: &Guest) -> Ma
         row.insert("pool".to_owned(), json!(pool));
     }
     row
+}
+
+/// The figures of a guest, as far as its host knows them.
+pub(super) fn figures(cluster: &Cluster, guest: &Guest) -> Map<String, Value> {
+    let mut row = guest.figures();
+    if guest.kind == Kind::Qemu && !cluster.host.own_qemu {
+        row.remove("diskread");
+        row.remove("diskwrite");
+    }
+    if guest.kind == Kind::Lxc
+        && !guest.config.contains_key("cores")
+        && let Some(node) = cluster.node(&guest.node)
+    {
+        row.insert("cpus".to_owned(), json!(node.cpus));
+    }
+    row
+}
+
+/// What is known about HA's care of a guest.
+pub(super) fn ha(cluster: &Cluster, guest: &Guest) -> Value {
+    let kind = if guest.kind == Kind::Qemu { "vm" } else { "ct" };
+    let managed = cluster.sections.get("/cluster/ha/resources", &format!("{kind}:{}", guest.vmid)).is_some();
+    match (managed, ha_state(cluster, guest).filter(|_| cluster.host.ha)) {
+        (true, state) => json!({"managed": 1, "state": state}),
+        (false, _) => json!({"managed": 0}),
+    }
 }
 
 /// What HA is told to keep a guest at, if it manages it.

@@ -135,6 +135,22 @@ impl Guest {
         self.disks().next().map_or(0, |(_, _, size)| size)
     }
 
+    /// Size in bytes of the disk that a guest is listed with: the one it starts from, or a container's root.
+    fn main_disk(&self) -> u64 {
+        let order = self.text("boot").and_then(|boot| boot.strip_prefix("order="));
+        let size = |wanted: &str| self.disks().find(|(key, _, _)| *key == wanted).map(|(_, _, size)| size);
+        match (self.kind, order) {
+            (Kind::Lxc, _) => match size("rootfs") {
+                // A root in a plain folder is listed with the size of a new one.
+                Some(0) => 4 << 30,
+                size => size.unwrap_or_default(),
+            },
+            (Kind::Qemu, Some(order)) => order.split(';').find_map(size).unwrap_or_default(),
+            (Kind::Qemu, None) if self.config.contains_key("boot") => 0,
+            (Kind::Qemu, None) => self.disk_size(),
+        }
+    }
+
     /// Disks as (key, volume, size in bytes).
     pub(crate) fn disks(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         self.config.iter().filter_map(|(key, value)| {
@@ -177,19 +193,24 @@ impl Guest {
             "cpus": self.cores(),
             "mem": used,
             "maxmem": memory,
-            "maxdisk": self.disk_size(),
+            "maxdisk": self.main_disk(),
             "netin": traffic(3),
             "netout": traffic(4),
-            "diskread": traffic(5),
-            "diskwrite": traffic(6),
             "uptime": self.uptime(),
         }));
         let disk = if self.kind == Kind::Lxc && up { self.disk_size() / 3 } else { 0 };
         row.insert("disk".to_owned(), json!(disk));
+        if self.kind == Kind::Lxc || up {
+            row.insert("diskread".to_owned(), json!(traffic(5)));
+            row.insert("diskwrite".to_owned(), json!(traffic(6)));
+        }
+        if self.kind == Kind::Qemu && self.config.keys().any(|key| key.starts_with("serial")) {
+            row.insert("serial".to_owned(), json!(1));
+        }
         if self.kind == Kind::Lxc {
             row.insert("type".to_owned(), json!("lxc"));
             row.insert("swap".to_owned(), json!(0));
-            row.insert("maxswap".to_owned(), json!(512_u64 << 20));
+            row.insert("maxswap".to_owned(), json!(self.config.get("swap").and_then(Value::as_u64).unwrap_or(512) << 20));
         } else {
             row.insert("memhost".to_owned(), json!(used));
             if up {

@@ -19,6 +19,8 @@ pub(crate) struct Inside {
     /// Whether it shuts down when asked to.
     pub(crate) obeys: bool,
     pub(crate) frozen: bool,
+    /// Whether it is a system with next to nothing: no file systems, no programs to set passwords with.
+    pub(crate) bare: bool,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     pub(crate) processes: BTreeMap<i64, Process>,
     pub(crate) last_pid: i64,
@@ -29,6 +31,7 @@ impl Default for Inside {
         Self {
             obeys: true,
             frozen: false,
+            bare: false,
             files: BTreeMap::from([("/root/hello.txt".to_owned(), b"hello\n".to_vec())]),
             processes: BTreeMap::new(),
             last_pid: 143,

@@ -49,7 +49,7 @@ impl Cluster {
             secrets: Secrets::new(options.canary.as_deref()),
             fingerprint: fingerprint.to_owned(),
             booted: clock::now() - 86_400 * 12,
-            host: super::Host { ha: true, kvm: true, own_qemu: true },
+            host: super::Host::default(),
         };
         if options.profile == Profile::Recorded {
             recorded::seed(&mut cluster, logins);

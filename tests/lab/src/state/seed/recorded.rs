@@ -26,7 +26,7 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
     };
     cluster.nodes = vec![node(1, "10.99.99.1")];
     cluster.booted = clock::now() - 4010;
-    cluster.host = Host { ha: false, kvm: true, own_qemu: false };
+    cluster.host = Host { own_qemu: false, ha: false, ..Host::default() };
     people(cluster, logins);
     guests(cluster);
     storages(cluster);
@@ -91,6 +91,7 @@ fn guests(cluster: &mut Cluster) {
         guest.agent = agent;
         // No operating system is installed where no agent is.
         guest.inside.obeys = agent;
+        guest.inside.bare = true;
         cluster.guests.insert(vmid, guest);
     };
     add(
