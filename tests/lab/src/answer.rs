@@ -149,6 +149,11 @@ impl Answer {
                     ..Self::bare(200, "OK")
                 }
             }
+            // The daemon dies on characters that are no bytes, and a carriage return ends the status line.
+            Err(refusal) if refusal.message.chars().any(|c| u32::from(c) > 0xff) => Self::bare(596, "Broken pipe"),
+            Err(refusal) if refusal.message.contains('\r') => {
+                Self { content_type: Some(JSON), ..Self::bare(400, "Bad Request") }
+            }
             Err(refusal) => {
                 let reason = refusal.message.lines().next().unwrap_or_default().to_owned();
                 let mut body = json!({"data": null, "message": format!("{}\n", refusal.message.trim_end())});
@@ -164,6 +169,11 @@ impl Answer {
                 }
             }
         }
+    }
+
+    /// Whether the daemon failed to say why.
+    pub(crate) fn unspeakable(&self) -> bool {
+        self.status == 596
     }
 
     pub(crate) fn is_json(&self) -> bool {

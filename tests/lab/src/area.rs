@@ -112,6 +112,13 @@ pub(crate) fn root() -> Value {
     Value::Array(rows)
 }
 
+/// The guest whose configuration file a call writes by itself, without a task.
+pub(crate) fn writes_file_of(call: &Call<'_>) -> Option<u32> {
+    let (_, rest) = guest::split(call.path())?;
+    let writes = matches!(rest, "/config" | "/unlink" | "/snapshot/{snapname}/config") && call.operation.verb == "PUT";
+    writes.then(|| call.text("vmid").parse().ok()).flatten()
+}
+
 /// Answers a call.
 pub(crate) fn answer(shared: &std::sync::Arc<Shared>, call: &Call<'_>) -> Outcome {
     if let Some(outcome) = machine::read_once(shared, call) {

@@ -30,7 +30,10 @@ pub(crate) fn check(operation: &Operation, params: &mut Params) -> Result<(), Re
             }
         }
     }
-    params.retain(|_, value| !value.is_null());
+    // What a guest's configuration is to do about a name without a value is for its handler to say.
+    if !operation.path.ends_with("/config") {
+        params.retain(|_, value| !value.is_null());
+    }
     for (name, schema) in &operation.parameters {
         if name.ends_with("[n]") {
             continue;

@@ -33,6 +33,8 @@ const HEADER_LINES: usize = 64;
 const BODY_LIMIT: u64 = 512 * 1024;
 const LOGIN_REFUSED_AFTER: Duration = Duration::from_secs(3);
 const NODE_TIME_LIMIT: Duration = Duration::from_secs(30);
+/// How long the proxy waits for a daemon whose answer could not be written.
+const PIPE_BROKEN_AFTER: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What all connections and tasks share.
@@ -215,7 +217,16 @@ async fn call(shared: &Arc<Shared>, operation: &Operation, mut given: Params, ca
         return Answer::of(Err(refusal));
     }
     let call = Call { operation, params: &given, caller };
-    Answer::of(area::answer(shared, &call))
+    if let Some(vmid) = area::writes_file_of(&call)
+        && let Err(error) = shared.unlocked(vmid).await
+    {
+        return Answer::of(Err(Refusal::failed(error)));
+    }
+    let answer = Answer::of(area::answer(shared, &call));
+    if answer.unspeakable() && shared.latency {
+        tokio::time::sleep(PIPE_BROKEN_AFTER).await;
+    }
+    answer
 }
 
 /// What a call that belongs to another node ends with, if that node is not reached.

@@ -79,10 +79,16 @@ fn decode_json(body: &[u8]) -> Result<Params, Answer> {
 fn plain(value: Value) -> Value {
     match value {
         Value::Bool(flag) => Value::String(if flag { "1" } else { "0" }.to_owned()),
-        Value::Number(number) => Value::String(number.to_string()),
+        Value::Number(number) => Value::String(written(&number)),
         Value::Array(items) => Value::Array(items.into_iter().map(plain).collect()),
         other => other,
     }
+}
+
+/// A number as Perl writes it: without a fraction of zero.
+fn written(number: &serde_json::Number) -> String {
+    let text = number.to_string();
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// The text of a scalar parameter.
