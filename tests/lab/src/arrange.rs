@@ -10,6 +10,8 @@ use crate::state::guest::{Guest, Kind, object};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Arrange {
+    /// Everything as the lab started, except for tasks, which stay.
+    Baseline,
     /// A guest with exactly this configuration and nothing else: no snapshots, nothing pending, stopped, not locked.
     Guest {
         /// Its id.
@@ -39,6 +41,8 @@ pub enum Arrange {
 
 pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
     match what {
+        // Done where the options are known.
+        Arrange::Baseline => {}
         Arrange::Guest { vmid, kind, config } => {
             let mut config = object(config);
             config.remove("digest");

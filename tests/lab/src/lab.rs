@@ -58,6 +58,7 @@ pub struct Lab {
     shared: Arc<Shared>,
     identity: Identity,
     address: SocketAddr,
+    options: Options,
     logins: Logins,
     directory: TempDir,
     ca_path: PathBuf,
@@ -115,7 +116,7 @@ impl Lab {
         if options.profile == Profile::Small {
             crate::area::work::background(&shared, options.task_tick);
         }
-        Ok(Self { shared, identity, address, logins, directory, ca_path, open: Mutex::new(Some(open)) })
+        Ok(Self { shared, identity, address, options, logins, directory, ca_path, open: Mutex::new(Some(open)) })
     }
 
     /// `https://127.0.0.1:PORT`; the API is below `/api2/json`.
@@ -170,6 +171,15 @@ impl Lab {
 
     /// Puts the cluster into a state that a test needs.
     pub fn arrange(&self, what: Arrange) {
+        if matches!(what, Arrange::Baseline) {
+            let fresh = Cluster::seeded(&self.options, &self.logins, &self.identity.fingerprint);
+            self.shared.change(|cluster| {
+                let tasks = std::mem::take(&mut cluster.tasks);
+                *cluster = fresh;
+                cluster.tasks = tasks;
+            });
+            return;
+        }
         self.shared.change(|cluster| crate::arrange::apply(cluster, what));
     }
 

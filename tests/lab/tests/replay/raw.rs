@@ -49,7 +49,12 @@ fn unwritten(name: &str, authorization: &str) -> Option<Vec<u8>> {
 }
 
 /// The request of a recording with another URL and credential; none if nothing tells what was sent.
-pub fn request(recording: &Recording, url: &str, authorization: Option<&str>) -> Option<Vec<u8>> {
+pub fn request(
+    recording: &Recording,
+    url: &str,
+    authorization: Option<&str>,
+    ticket: Option<&(String, String)>,
+) -> Option<Vec<u8>> {
     if recording.request["method"].is_null() {
         return unwritten(&recording.name, authorization?);
     }
@@ -62,7 +67,14 @@ pub fn request(recording: &Recording, url: &str, authorization: Option<&str>) ->
     let mut chunked = false;
     for (name, value) in recording.request["headers"].as_object().into_iter().flatten() {
         chunked |= name.eq_ignore_ascii_case("transfer-encoding");
-        lines.push(format!("{name}: {}", value.as_str().unwrap_or_default()));
+        let value = value.as_str().unwrap_or_default();
+        match (name.as_str(), ticket) {
+            ("Cookie", Some((ticket, _))) => {
+                lines.push(format!("Cookie: PVEAuthCookie={}", utf8_percent_encode(ticket, NON_ALPHANUMERIC)));
+            }
+            ("CSRFPreventionToken", Some((_, guard))) => lines.push(format!("{name}: {guard}")),
+            _ => lines.push(format!("{name}: {value}")),
+        }
     }
     if let Some(content_type) = content_type {
         lines.push(format!("Content-Type: {content_type}"));

@@ -56,6 +56,20 @@ impl Recording {
         self.request["form"][name].as_str().or_else(|| self.request["json"][name].as_str())
     }
 
+    /// All values of a form's parameter, repeated or as a list.
+    pub fn all_given(&self, name: &str) -> Vec<String> {
+        let values: Vec<&Value> = match &self.request["form"] {
+            Value::Object(fields) => fields.get(name).into_iter().collect(),
+            Value::Array(pairs) => pairs.iter().filter(|pair| pair[0] == name).map(|pair| &pair[1]).collect(),
+            _ => Vec::new(),
+        };
+        let texts = values.into_iter().flat_map(|value| match value {
+            Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
+            value => value.as_str().into_iter().collect::<Vec<_>>(),
+        });
+        texts.flat_map(|text| text.split([',', ';', ' '])).map(str::to_owned).collect()
+    }
+
     /// The recording whose task this one is about.
     pub fn of_task(&self) -> Option<&str> {
         self.name.strip_suffix("__task_status").or_else(|| self.name.strip_suffix("__task_log"))

@@ -24,11 +24,13 @@ pub struct Stage<'a> {
     tasks: BTreeMap<String, String>,
     /// Names of what was replayed.
     done: BTreeSet<&'a str>,
+    /// The ticket and its guard that stand for those that were recorded.
+    ticket: Option<(String, String)>,
 }
 
 impl<'a> Stage<'a> {
     pub fn new(lab: &'a Lab, all: &'a [Recording]) -> Self {
-        Self { lab, all, tasks: BTreeMap::new(), done: BTreeSet::new() }
+        Self { lab, all, tasks: BTreeMap::new(), done: BTreeSet::new(), ticket: None }
     }
 
     /// Brings the lab into the recording's state, sends its request and compares the answer.
@@ -56,7 +58,7 @@ impl<'a> Stage<'a> {
             self.finished(&url).await;
         }
         let authorization = self.authorization(recording);
-        let request = raw::request(recording, &url, authorization.as_deref()).ok_or("nothing tells what was sent")?;
+        let request = raw::request(recording, &url, authorization.as_deref(), self.ticket.as_ref()).ok_or("nothing tells what was sent")?;
         let answer = wire::send(self.lab, &request).await;
         self.done.insert(&recording.name);
         let began = serde_json::from_slice::<Value>(&answer.body).unwrap_or_default();
@@ -109,6 +111,14 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Gets a ticket to put in the place of one that was recorded.
+    pub async fn log_in(&mut self, user: &str, password: &str) {
+        let form = serde_json::json!({"username": user, "password": password});
+        let answer = self.ask("POST", "/api2/json/access/ticket", &form).await;
+        let text = |key: &str| answer["data"][key].as_str().unwrap_or_default().to_owned();
+        self.ticket = Some((text("ticket"), text("CSRFPreventionToken")));
+    }
+
     /// Calls the lab as root and waits for the task that this may begin; the body of the answer.
     pub async fn call(&self, method: &str, path: &str, form: &Value) -> Value {
         let answer = self.ask(method, &format!("/api2/json{path}"), form).await;
@@ -126,6 +136,7 @@ impl<'a> Stage<'a> {
         } else {
             format!("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n", body.len())
         };
+        let token = if url.ends_with("/access/ticket") { String::new() } else { token };
         let request = format!(
             "{method} {url} HTTP/1.1\r\nHost: localhost\r\nAuthorization: PVEAPIToken={token}\r\n{kind}\r\n{body}"
         );
