@@ -61,12 +61,10 @@ fn ends_greedy(operation: &Operation) -> bool {
     matches!(operation.segments.last(), Some(Segment::Param(name)) if holds_slash(operation, name))
 }
 
-/// Volumes, networks and pools may hold a slash; at the end of a path PVE takes all that is left for them.
+/// Volumes and networks may hold a slash; at the end of a path PVE takes all that is left for them. Not so for
+/// nested pools, which only the query of the list of pools can name.
 fn holds_slash(operation: &Operation, name: &str) -> bool {
     operation.parameter(name).is_some_and(|parameter| {
-        matches!(
-            parameter.kind,
-            Kind::Text(Text { value: Grammar::Volume | Grammar::Cidr | Grammar::CidrOrAlias | Grammar::Pool, .. })
-        )
+        matches!(parameter.kind, Kind::Text(Text { value: Grammar::Volume | Grammar::Cidr | Grammar::CidrOrAlias, .. }))
     })
 }
