@@ -2,6 +2,7 @@
 
 use lab::Entry;
 use pvegate_generated::internal;
+use pvegate_generated::model::Kind;
 use serde_json::Value;
 
 use crate::call::{Call, by_vmid};
@@ -21,13 +22,23 @@ pub fn strays<'a>(journal: &'a [Entry], calls: &[Call]) -> Vec<&'a Entry> {
 pub fn is_of(entry: &Entry, call: &Call) -> bool {
     let operation = call.operation;
     let given = |name: &str| call.arguments.get(name);
-    let asked = call.arguments.iter().all(|(name, value)| entry.params.get(name).is_some_and(|sent| same(sent, value)));
+    let number =
+        |name: &str| operation.parameter(name).is_some_and(|parameter| matches!(parameter.kind, Kind::Integer(..)));
+    let asked = call.arguments.iter().all(|(name, value)| {
+        entry.params.get(name).is_some_and(|sent| same(sent, value) || number(name) && same_number(sent, value))
+    });
     let known = entry.params.iter().all(|(name, sent)| {
         given(name).is_some()
             || name == "node" && by_vmid(operation)
             || operation.fixed.iter().any(|(fixed, value)| fixed == name && same(sent, &Value::from(*value)))
     });
     entry.method == operation.verb.as_str() && entry.operation.as_deref() == Some(operation.name) && asked && known
+}
+
+/// Whether a number that arrived is the one that was given, which may have been written otherwise.
+fn same_number(sent: &Value, given: &Value) -> bool {
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<i64>().ok());
+    number(sent).is_some_and(|sent| number(given) == Some(sent))
 }
 
 /// Whether a value that arrived is the one that was given.

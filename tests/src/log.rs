@@ -1,13 +1,15 @@
-//! Everything that the process logs, searched as it is written for texts that must never be logged.
+//! Everything that a test logs, searched as it is written for texts that must never be logged.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pvegate::mcp::LOG_DIRECTIVE;
+use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The log of this process.
+/// A log.
 #[derive(Debug, Default)]
 pub struct Log {
     needles: Mutex<Vec<String>>,
@@ -33,8 +35,8 @@ impl Log {
 }
 
 /// Writes lines into the log.
-#[derive(Clone, Copy, Debug)]
-struct Search(&'static Log);
+#[derive(Clone, Debug)]
+struct Search(Arc<Log>);
 
 impl io::Write for Search {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
@@ -54,15 +56,21 @@ impl io::Write for Search {
     }
 }
 
-/// Captures the log of this process at its finest level, with the one restriction that the server always sets.
-pub fn capture() -> &'static Log {
-    static LOG: OnceLock<Log> = OnceLock::new();
-    static STARTED: OnceLock<()> = OnceLock::new();
-    let log = LOG.get_or_init(Log::default);
-    STARTED.get_or_init(|| {
-        let filter = EnvFilter::new("trace").add_directive(LOG_DIRECTIVE.parse().unwrap());
-        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_env_filter(filter);
-        subscriber.with_writer(move || Search(log)).init();
-    });
-    log
+/// A log that is captured until this is dropped.
+#[derive(Debug)]
+pub struct Capture {
+    /// What is captured.
+    pub log: Arc<Log>,
+    _until: DefaultGuard,
+}
+
+/// Captures what this thread logs, at the finest level, with the one restriction that the server always sets. Where
+/// the runtime has one thread, that is what client, server and lab log.
+pub fn capture() -> Capture {
+    let log = Arc::new(Log::default());
+    let filter = EnvFilter::new("trace").add_directive(LOG_DIRECTIVE.parse().unwrap());
+    let search = Search(Arc::clone(&log));
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_env_filter(filter);
+    let until = subscriber.with_writer(move || search.clone()).set_default();
+    Capture { log, _until: until }
 }

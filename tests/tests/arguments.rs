@@ -136,6 +136,14 @@ async fn node_names_are_exact() {
 }
 
 #[tokio::test]
+async fn a_nested_pool_has_no_path() {
+    // PVE has no operation at that path; the list of pools takes the name in its query.
+    refused("GET /pools/{poolid}", json!({"poolid": "lab/inner"}), "invalid", &["poolid", "GET /pools/{poolid}"]).await;
+    let site = Site::start().await;
+    assert!(site.client.read(CLUSTER, "GET /pools", json!({"poolid": "lab/inner"})).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_guest_is_named_without_its_node() {
     refused(CONFIG, json!({"vmid": 100, "node": "pve1"}), "invalid_arguments", &["node"]).await;
     tool_refused(
