@@ -18,7 +18,7 @@ mod notification;
 mod pool;
 mod sdn;
 mod section;
-mod storage;
+pub(crate) mod storage;
 mod system;
 mod task;
 pub(crate) mod work;
@@ -132,12 +132,13 @@ pub(crate) fn answer(shared: &std::sync::Arc<Shared>, call: &Call<'_>) -> Outcom
 
 /// Answers a read.
 pub(crate) fn read(schema: &crate::schema::Schema, cluster: &Cluster, call: &Call<'_>) -> Outcome {
-    let areas: [fn(&Cluster, &Call<'_>) -> Option<Outcome>; 15] = [
+    let areas: [fn(&Cluster, &Call<'_>) -> Option<Outcome>; 16] = [
         guest_list::read,
         guest::read,
         agent::read,
         task::read,
         firewall::read,
+        backup::read,
         ha::read,
         job::read,
         notification::read,

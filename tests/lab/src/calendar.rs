@@ -82,6 +82,23 @@ impl Calendar {
     }
 }
 
+/// Year and month of a day since the epoch.
+pub(crate) fn year_and_month(day: i64) -> (i64, u32) {
+    let (month, _) = month_and_day(day);
+    let shifted = day + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365 + era * 400;
+    (if month <= 2 { year + 1 } else { year }, month)
+}
+
+/// A time as year, month, day, hour, minute, second, in UTC.
+pub(crate) fn parts(time: i64) -> (i64, u32, u32, i64, i64, i64) {
+    let day = time.div_euclid(86_400);
+    let of_day = time.rem_euclid(86_400);
+    let ((year, month), (_, date)) = (year_and_month(day), month_and_day(day));
+    (year, month, date, of_day / 3600, of_day / 60 % 60, of_day % 60)
+}
+
 /// Month and day of the month of a day since the epoch.
 fn month_and_day(day: i64) -> (u32, u32) {
     let shifted = day + 719_468;

@@ -3,6 +3,7 @@
 
 mod format;
 mod login;
+mod upload;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -164,7 +165,12 @@ async fn answer(shared: &Arc<Shared>, head: &Parts, body: Incoming, entry: &mut 
             return Ok(Answer::bare(401, reason));
         }
     };
-    let mut given = match parameters(head, method, body).await {
+    let upload = route.as_ref().filter(|route| route.operation.name == upload::OPERATION);
+    let received = match upload {
+        Some(route) => upload::receive(shared, head, body, &caller, (route.operation, &route.values)).await?,
+        None => parameters(head, method, body).await,
+    };
+    let mut given = match received {
         Ok(given) => given,
         Err(answer) => return Ok(answer),
     };

@@ -17,6 +17,7 @@ mod gate;
 mod journal;
 mod lab;
 mod listener;
+mod multipart;
 mod options;
 mod params;
 mod sample;

@@ -50,6 +50,10 @@ pub(crate) struct Cluster {
     pub(crate) guests: BTreeMap<u32, Guest>,
     pub(crate) storages: BTreeMap<String, Storage>,
     pub(crate) volumes: Vec<Volume>,
+    /// Configurations inside backups, by volume id.
+    pub(crate) archives: BTreeMap<String, String>,
+    /// What the proxy has received and nobody has taken yet, by its path.
+    pub(crate) uploads: BTreeMap<String, bytes::Bytes>,
     pub(crate) pools: BTreeMap<String, Pool>,
     pub(crate) access: Access,
     pub(crate) tasks: Tasks,
@@ -76,11 +80,13 @@ pub(crate) struct Host {
     pub(crate) ha: bool,
     /// The bridges that guests can be plugged into.
     pub(crate) bridges: BTreeSet<String>,
+    /// File systems of their own below the root, and their sizes in bytes.
+    pub(crate) mounts: BTreeMap<String, u64>,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Self { kvm: true, own_qemu: true, ha: true, bridges: BTreeSet::from(["vmbr0".to_owned(), "vmbr1".to_owned()]) }
+        Self { kvm: true, own_qemu: true, ha: true, bridges: BTreeSet::from(["vmbr0".to_owned(), "vmbr1".to_owned()]), mounts: BTreeMap::new() }
     }
 }
 

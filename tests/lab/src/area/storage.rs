@@ -1,9 +1,18 @@
 //! Storage definitions, their state on a node, and what is on them.
 
+mod content;
+mod define;
+mod plugin;
+pub(super) mod prune;
+pub(crate) mod upload;
+
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::{Call, Outcome};
 use crate::answer::Refusal;
+use crate::gate::Shared;
 use crate::state::guest::object;
 use crate::state::storage::{Storage, Volume};
 use crate::state::{Cluster, digest};
@@ -16,11 +25,10 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         "/storage/{storage}" => definition(cluster, call),
         "/nodes/{node}/storage" => of_node(cluster, call),
         "/nodes/{node}/storage/{storage}/status" => status(cluster, call),
-        "/nodes/{node}/storage/{storage}/content" => content(cluster, call),
+        "/nodes/{node}/storage/{storage}/content" => list(cluster, call),
         "/nodes/{node}/storage/{storage}/content/{volume}" => volume(cluster, call),
-        "/nodes/{node}/storage/{storage}/prunebackups" => prune(cluster, call),
+        "/nodes/{node}/storage/{storage}/prunebackups" => prune::read(cluster, call),
         "/nodes/{node}/storage/{storage}/rrddata" => figures_over_time(cluster, call),
-        "/nodes/{node}/vzdump/extractconfig" => extract(cluster, call),
         // What is inside an image or a backup comes from the schema; who may look is decided here.
         "/nodes/{node}/storage/{storage}/import-metadata"
         | "/nodes/{node}/storage/{storage}/file-restore/list"
@@ -42,11 +50,17 @@ fn missing(name: &str) -> Refusal {
     Refusal::failed(format!("storage '{name}' does not exist"))
 }
 
+/// The digest of the file of definitions. A storage with a `priority` is one that PVE adds without a file.
+fn definitions_digest(cluster: &Cluster) -> String {
+    let written = cluster.storages.iter().filter(|(_, storage)| !storage.config.contains_key("priority"));
+    let all: Vec<_> = written.map(|(name, storage)| (name, &storage.config)).collect();
+    digest(&json!(all))
+}
+
 fn entry(cluster: &Cluster, name: &str, storage: &Storage) -> Map<String, Value> {
-    let all: Vec<&Map<String, Value>> = cluster.storages.values().map(|storage| &storage.config).collect();
     let mut row = storage.config.clone();
     row.insert("storage".to_owned(), json!(name));
-    row.insert("digest".to_owned(), json!(digest(&json!(all))));
+    row.insert("digest".to_owned(), json!(definitions_digest(cluster)));
     row
 }
 
@@ -79,15 +93,29 @@ fn usable<'a>(cluster: &'a Cluster, call: &Call<'_>) -> Result<&'a Storage, Refu
     if !on_node(storage, node) {
         return Err(Refusal::failed(format!("storage '{name}' is not available on node '{node}'")));
     }
-    match &storage.broken {
-        Some(why) => Err(Refusal::failed(why.clone())),
+    match storage.broken.clone().or_else(|| plugin::activate(cluster, name, storage, false)) {
+        Some(why) => Err(Refusal::failed(why)),
         None => Ok(storage),
     }
 }
 
-fn state(storage: &Storage) -> Map<String, Value> {
-    let active = storage.enabled() && storage.broken.is_none();
-    let (total, used) = if active { (storage.total, storage.total / 3) } else { (0, 0) };
+/// Bytes in use: what is there on a file system of its own, a third of any other.
+fn used(cluster: &Cluster, name: &str, storage: &Storage) -> u64 {
+    if storage.total == plugin::room(cluster, storage) && cluster.host.mounts.contains_key(storage.text("path")) {
+        return cluster.volumes.iter().filter(|volume| volume.storage == name).map(|volume| volume.used.unwrap_or(volume.size)).sum();
+    }
+    storage.total / 3
+}
+
+/// Bytes that still fit.
+fn free(cluster: &Cluster, name: &str, storage: &Storage) -> u64 {
+    storage.total.saturating_sub(used(cluster, name, storage))
+}
+
+fn state(cluster: &Cluster, name: &str, storage: &Storage) -> Map<String, Value> {
+    let broken = || storage.broken.is_some() || plugin::activate(cluster, name, storage, false).is_some();
+    let active = storage.enabled() && !broken();
+    let (total, used) = if active { (storage.total, used(cluster, name, storage)) } else { (0, 0) };
     object(json!({
         "type": storage.text("type"),
         "content": storage.text("content"),
@@ -96,7 +124,7 @@ fn state(storage: &Storage) -> Map<String, Value> {
         "shared": u8::from(storage.shared()),
         "total": total,
         "used": used,
-        "avail": total - used,
+        "avail": total.saturating_sub(used),
     }))
 }
 
@@ -113,7 +141,7 @@ fn of_node(cluster: &Cluster, call: &Call<'_>) -> Outcome {
             && (!call.flag("enabled") || storage.enabled())
     });
     let rows = rows.map(|(name, storage)| {
-        let mut row = state(storage);
+        let mut row = state(cluster, name, storage);
         row.insert("storage".to_owned(), json!(name));
         if row.get("total").and_then(Value::as_u64).is_some_and(|total| total > 0) {
             row.insert("used_fraction".to_owned(), json!(1.0 / 3.0));
@@ -126,37 +154,41 @@ fn of_node(cluster: &Cluster, call: &Call<'_>) -> Outcome {
 fn status(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     let name = call.text("storage");
     let storage = cluster.storages.get(name).ok_or_else(|| Refusal::parameter("storage", "No such storage."))?;
-    Ok(Value::Object(state(storage)).into())
+    Ok(Value::Object(state(cluster, name, storage)).into())
 }
 
-/// Files, and the disks that guests' configurations name.
 fn volumes(cluster: &Cluster, storage: &str) -> Vec<Volume> {
-    let mut all: Vec<Volume> = cluster.volumes.iter().filter(|volume| volume.storage == storage).cloned().collect();
-    for guest in cluster.guests.values() {
-        for (_, id, size) in guest.disks() {
-            let Some((held, name)) = id.split_once(':') else { continue };
-            if held == storage {
-                all.push(Volume {
-                    storage: storage.to_owned(),
-                    name: name.to_owned(),
-                    content: if guest.kind == crate::state::guest::Kind::Qemu { "images" } else { "rootdir" }
-                        .to_owned(),
-                    format: "raw".to_owned(),
-                    size,
-                    used: None,
-                    vmid: Some(guest.vmid),
-                    subtype: None,
-                    ctime: cluster.booted,
-                    notes: None,
-                    protected: false,
-                });
-            }
-        }
-    }
-    all
+    cluster.volumes.iter().filter(|volume| volume.storage == storage).cloned().collect()
 }
 
-fn row(volume: &Volume) -> Value {
+/// Whether a storage keeps files in a directory.
+fn plugin_has_files(storage: &Storage) -> bool {
+    matches!(storage.text("type"), "dir" | "btrfs" | "nfs" | "cifs" | "cephfs")
+}
+
+/// The folder of a kind of content.
+fn folder(storage: &Storage, content: &str) -> String {
+    let below = match content {
+        "iso" => "template/iso",
+        "vztmpl" => "template/cache",
+        "backup" => "dump",
+        "images" | "rootdir" => "images",
+        other => other,
+    };
+    format!("{}/{below}", storage.text("path"))
+}
+
+/// Where a volume is on its node.
+fn path(storage: &Storage, volume: &Volume) -> String {
+    if !plugin_has_files(storage) {
+        let group = storage.text("vgname");
+        return if group.is_empty() { volume.id() } else { format!("/dev/{group}/{}", volume.name) };
+    }
+    let name = volume.name.strip_prefix(&format!("{}/", volume.content)).unwrap_or(&volume.name);
+    format!("{}/{name}", folder(storage, &volume.content))
+}
+
+fn row(cluster: &Cluster, volume: &Volume) -> Value {
     let mut row = object(json!({
         "volid": volume.id(),
         "content": volume.content,
@@ -169,6 +201,8 @@ fn row(volume: &Volume) -> Value {
             row.insert(key.to_owned(), value);
         }
     };
+    let image = matches!(volume.content.as_str(), "images" | "rootdir");
+    add("parent", (image && cluster.in_files(&volume.storage)).then_some(Value::Null));
     add("used", volume.used.map(|used| json!(used)));
     add("vmid", volume.vmid.map(|vmid| json!(vmid)));
     add("subtype", volume.subtype.as_ref().map(|kind| json!(kind)));
@@ -178,7 +212,7 @@ fn row(volume: &Volume) -> Value {
 }
 
 /// Backups of a guest are shown to those who may back it up or see it; other volumes to all who see the storage.
-fn content(cluster: &Cluster, call: &Call<'_>) -> Outcome {
+fn list(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     usable(cluster, call)?;
     let found = volumes(cluster, call.text("storage"));
     let rows = found.iter().filter(|volume| {
@@ -189,7 +223,7 @@ fn content(cluster: &Cluster, call: &Call<'_>) -> Outcome {
         seen && call.given("content").is_none_or(|wanted| wanted == volume.content)
             && call.given("vmid").is_none_or(|wanted| volume.vmid.is_some_and(|vmid| vmid.to_string() == wanted))
     });
-    Ok(Value::Array(rows.map(row).collect()).into())
+    Ok(Value::Array(rows.map(|volume| row(cluster, volume)).collect()).into())
 }
 
 fn find(cluster: &Cluster, storage: &str, volume: &str) -> Option<Volume> {
@@ -217,16 +251,17 @@ fn may_look(cluster: &Cluster, call: &Call<'_>, volume: &Volume) -> Result<(), R
 }
 
 fn volume(cluster: &Cluster, call: &Call<'_>) -> Outcome {
-    usable(cluster, call)?;
+    let storage = usable(cluster, call)?;
     let name = call.text("volume");
     let volume = find(cluster, call.text("storage"), name)
         .ok_or_else(|| Refusal::failed(format!("volume_size_info on '{name}' failed - no format")))?;
     may_look(cluster, call, &volume)?;
     let mut data = object(json!({
-        "path": format!("/mnt/{}/{}", volume.storage, volume.name),
-        "format": volume.format,
+        "path": path(storage, &volume),
+        // What is no image is a file like any other here.
+        "format": if matches!(volume.content.as_str(), "images" | "rootdir") { &volume.format } else { "raw" },
         "size": volume.size,
-        "used": volume.used.unwrap_or(volume.size / 2),
+        "used": volume.used.unwrap_or(volume.size),
     }));
     if let Some(notes) = volume.notes {
         data.insert("notes".to_owned(), json!(notes));
@@ -235,15 +270,6 @@ fn volume(cluster: &Cluster, call: &Call<'_>) -> Outcome {
         data.insert("protected".to_owned(), json!(1));
     }
     Ok(Value::Object(data).into())
-}
-
-fn prune(cluster: &Cluster, call: &Call<'_>) -> Outcome {
-    usable(cluster, call)?;
-    let backups = volumes(cluster, call.text("storage"));
-    let rows = backups.iter().filter(|volume| volume.content == "backup").map(|volume| {
-        json!({"volid": volume.id(), "vmid": volume.vmid, "type": volume.subtype, "ctime": volume.ctime, "mark": if volume.protected { "protected" } else { "keep" }})
-    });
-    Ok(Value::Array(rows.collect()).into())
 }
 
 fn figures_over_time(cluster: &Cluster, call: &Call<'_>) -> Outcome {
@@ -255,29 +281,19 @@ fn figures_over_time(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     Ok(Value::Array(rows.collect()).into())
 }
 
-/// The configuration inside a backup: the guest's own, in the form of its file.
-fn extract(cluster: &Cluster, call: &Call<'_>) -> Outcome {
-    let id = call.text("volume");
-    let storage = id.split(':').next().unwrap_or_default();
-    let backup = find(cluster, storage, id).filter(|volume| volume.content == "backup");
-    let guest = backup
-        .and_then(|backup| cluster.guests.get(&backup.vmid?))
-        .ok_or_else(|| Refusal::failed(format!("volume '{id}' does not exist")))?;
-    let path = format!("/vms/{}", guest.vmid);
-    if !call.may(cluster, &path, &["VM.Backup"]) {
-        return Err(Refusal::forbidden(&format!("{path}, VM.Backup")));
-    }
-    let text: String = guest
-        .config
-        .iter()
-        .map(|(key, value)| match value {
-            Value::String(text) => format!("{key}: {}\n", text.replace('\n', "%0A")),
-            other => format!("{key}: {other}\n"),
-        })
-        .collect();
-    Ok(json!(text).into())
-}
-
-pub(super) fn write(_: &std::sync::Arc<crate::gate::Shared>, _: &Call<'_>) -> Option<Outcome> {
-    None
+pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
+    let change: fn(&mut Cluster, &Call<'_>) -> Outcome = match (call.operation.verb.as_str(), call.path()) {
+        ("POST", "/storage") => define::create,
+        ("PUT", "/storage/{storage}") => define::update,
+        ("DELETE", "/storage/{storage}") => define::delete,
+        ("POST", "/nodes/{node}/storage/{storage}/content") => content::allocate,
+        ("PUT", "/nodes/{node}/storage/{storage}/content/{volume}") => content::change,
+        ("DELETE", "/nodes/{node}/storage/{storage}/content/{volume}") => return Some(content::delete(shared, call)),
+        ("DELETE", "/nodes/{node}/storage/{storage}/prunebackups") => return Some(prune::delete(shared, call)),
+        ("POST", "/nodes/{node}/storage/{storage}/upload") => return Some(upload::receive(shared, call)),
+        ("POST", "/nodes/{node}/storage/{storage}/download-url") => return Some(upload::fetch(shared, call)),
+        ("POST", "/nodes/{node}/storage/{storage}/oci-registry-pull") => return Some(upload::pull(shared, call)),
+        _ => return None,
+    };
+    Some(shared.change(|cluster| change(cluster, call)))
 }

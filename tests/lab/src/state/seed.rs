@@ -40,6 +40,8 @@ impl Cluster {
             guests: BTreeMap::new(),
             storages: BTreeMap::new(),
             volumes: Vec::new(),
+            archives: BTreeMap::new(),
+            uploads: BTreeMap::new(),
             pools: BTreeMap::new(),
             access: Access::default(),
             tasks: Tasks::default(),
@@ -58,6 +60,7 @@ impl Cluster {
         people::seed(&mut cluster, logins);
         platform::seed(&mut cluster);
         guests::seed(&mut cluster, options.guests.min(10_000));
+        platform::disks(&mut cluster);
         firewalls::seed(&mut cluster);
         sections::seed(&mut cluster);
         history::seed(&mut cluster);

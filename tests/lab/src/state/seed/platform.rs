@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::state::guest::object;
+use crate::state::guest::{Kind, object};
 use crate::state::storage::{Storage, Volume};
 use crate::state::{Cluster, Pool};
 
@@ -120,6 +120,28 @@ fn files(cluster: &mut Cluster) {
         subtype: Some("qemu".to_owned()),
         ..file("pbs", "backup/vm/101/2026-11-29T02:00:00Z", "backup", "pbs-vm", 9216)
     });
+}
+
+/// The disks that guests' configurations name.
+pub(super) fn disks(cluster: &mut Cluster) {
+    for guest in cluster.guests.values() {
+        for (_, id, size) in guest.disks() {
+            let Some((storage, name)) = id.split_once(':') else { continue };
+            cluster.volumes.push(Volume {
+                storage: storage.to_owned(),
+                name: name.to_owned(),
+                content: if guest.kind == Kind::Qemu { "images" } else { "rootdir" }.to_owned(),
+                format: "raw".to_owned(),
+                size,
+                used: None,
+                vmid: Some(guest.vmid),
+                subtype: None,
+                ctime: cluster.booted,
+                notes: None,
+                protected: false,
+            });
+        }
+    }
 }
 
 fn pools(cluster: &mut Cluster) {
