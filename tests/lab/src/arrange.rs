@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::clock;
 use crate::state::Cluster;
-use crate::state::guest::{Guest, Kind, object};
+use crate::state::guest::{Guest, Kind, Snapshot, object};
+use crate::state::storage::Volume;
 
 /// Something that is to be so from now on.
 #[derive(Clone, Debug)]
@@ -35,6 +36,53 @@ pub enum Arrange {
         /// Such as `backup`; none to unlock.
         lock: Option<String>,
     },
+    /// What waits for the next start of an existing guest.
+    Pending {
+        /// Its id.
+        vmid: u32,
+        /// Options with the values that they will have.
+        set: Value,
+        /// Options that will go.
+        delete: Vec<String>,
+    },
+    /// The snapshots of an existing guest and where the present state comes from. They keep its present configuration
+    /// where they say nothing else.
+    Snapshots {
+        /// Its id.
+        vmid: u32,
+        /// As `GET snapshot` shows them, with `current`, and perhaps a `config`.
+        rows: Vec<Value>,
+    },
+    /// Whether the processors of an existing guest are stopped.
+    Paused {
+        /// Its id.
+        vmid: u32,
+        /// Whether they are.
+        paused: bool,
+    },
+    /// A file inside an existing guest.
+    File {
+        /// Its id.
+        vmid: u32,
+        /// Where it is.
+        path: String,
+        /// What it holds.
+        content: Vec<u8>,
+    },
+    /// Whether a bridge is there.
+    Bridge {
+        /// Its name.
+        name: String,
+        /// Whether it is.
+        there: bool,
+    },
+    /// A volume of an existing storage, of no guest, such as a template or a backup.
+    Volume {
+        /// Its id.
+        id: String,
+        /// The guest that a backup is of.
+        vmid: Option<u32>,
+    },
     /// There is no such guest, and no volume of it.
     NoGuest(u32),
 }
@@ -47,7 +95,14 @@ pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
             let mut config = object(config);
             config.remove("digest");
             let kind = if kind == "lxc" { Kind::Lxc } else { Kind::Qemu };
-            let guest = Guest::new(vmid, kind, &cluster.local, config);
+            let mut taken = |key: &str| config.remove(key).and_then(|text| text.as_str().map(str::to_owned));
+            let (lock, parent) = (taken("lock"), taken("parent"));
+            let mut guest = Guest::new(vmid, kind, &cluster.local, config);
+            (guest.lock, guest.parent) = (lock, parent);
+            guest.inside.obeys = cluster.host.own_qemu;
+            if let Some(old) = cluster.guests.remove(&vmid) {
+                (guest.agent, guest.inside) = (old.agent, old.inside);
+            }
             cluster.guests.insert(vmid, guest);
         }
         Arrange::Running { vmid, running } => {
@@ -60,9 +115,91 @@ pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
                 guest.lock = lock;
             }
         }
+        Arrange::Pending { vmid, set, delete } => {
+            if let Some(guest) = cluster.guests.get_mut(&vmid) {
+                (guest.pending, guest.leaving) = (object(set), delete);
+            }
+        }
+        Arrange::Snapshots { vmid, rows } => {
+            if let Some(guest) = cluster.guests.get_mut(&vmid) {
+                snapshots(guest, &rows);
+            }
+        }
+        Arrange::Paused { vmid, paused } => {
+            if let Some(guest) = cluster.guests.get_mut(&vmid) {
+                guest.paused = paused;
+            }
+        }
+        Arrange::File { vmid, path, content } => {
+            if let Some(guest) = cluster.guests.get_mut(&vmid) {
+                guest.inside.files.insert(path, content);
+            }
+        }
+        Arrange::Bridge { name, there } => {
+            if there {
+                cluster.host.bridges.insert(name);
+            } else {
+                cluster.host.bridges.remove(&name);
+            }
+        }
+        Arrange::Volume { id, vmid } => volume(cluster, &id, vmid),
         Arrange::NoGuest(vmid) => {
             cluster.guests.remove(&vmid);
             cluster.volumes.retain(|volume| volume.vmid != Some(vmid));
         }
     }
+}
+
+fn snapshots(guest: &mut Guest, rows: &[Value]) {
+    let text = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
+    guest.snapshots.clear();
+    guest.parent = None;
+    for row in rows {
+        let name = text(row, "name").unwrap_or_default();
+        if name == "current" {
+            guest.parent = text(row, "parent");
+            continue;
+        }
+        let mut config = match row.get("config") {
+            Some(config) => object(config.clone()),
+            None => guest.config.clone(),
+        };
+        for beside in ["description", "digest", "parent", "snaptime", "snapstate"] {
+            config.remove(beside);
+        }
+        guest.snapshots.push(Snapshot {
+            name,
+            parent: text(row, "parent"),
+            description: text(row, "description").unwrap_or_default(),
+            time: row.get("snaptime").and_then(Value::as_i64).unwrap_or_else(clock::now),
+            with_memory: row.get("vmstate").and_then(Value::as_i64) == Some(1),
+            state: text(row, "snapstate"),
+            config,
+        });
+    }
+}
+
+fn volume(cluster: &mut Cluster, id: &str, vmid: Option<u32>) {
+    let Some((storage, name)) = id.split_once(':') else { return };
+    if cluster.volumes.iter().any(|volume| volume.id() == id) {
+        return;
+    }
+    let content = match name.split('/').next() {
+        Some(content @ ("iso" | "vztmpl" | "backup" | "snippets" | "import")) => content,
+        _ => "images",
+    };
+    let format = name.split_once('.').map_or("raw", |(_, end)| end);
+    cluster.volumes.push(Volume {
+        storage: storage.to_owned(),
+        name: name.to_owned(),
+        content: content.to_owned(),
+        format: format.to_owned(),
+        size: 1 << 20,
+        used: None,
+        vmid,
+        subtype: (content == "backup").then(|| if name.contains("-lxc-") { "lxc" } else { "qemu" }.to_owned()),
+        ctime: clock::now(),
+        notes: None,
+        protected: false,
+    });
 }

@@ -8,7 +8,40 @@ use crate::clock;
 use crate::state::guest::{Guest, Kind, object};
 use crate::state::Cluster;
 
+/// What PVE lists below a VM, a container, and their switches; not all that is there.
+const INDEXES: [(&str, &[&str]); 4] = [
+    (
+        "/nodes/{node}/qemu/{vmid}",
+        &[
+            "config", "cloudinit", "pending", "status", "unlink", "vncproxy", "termproxy", "migrate", "resize", "move", "rrd",
+            "rrddata", "monitor", "agent", "snapshot", "spiceproxy", "sendkey", "firewall", "mtunnel", "remote_migrate",
+        ],
+    ),
+    ("/nodes/{node}/qemu/{vmid}/status", &["current", "start", "stop", "reset", "shutdown", "suspend", "reboot"]),
+    (
+        "/nodes/{node}/lxc/{vmid}",
+        &[
+            "config", "pending", "status", "vncproxy", "termproxy", "vncwebsocket", "spiceproxy", "migrate", "clone", "rrd",
+            "rrddata", "firewall", "snapshot", "resize", "interfaces", "mtunnel", "remote_migrate",
+        ],
+    ),
+    ("/nodes/{node}/lxc/{vmid}/status", &["current", "start", "stop", "shutdown", "migrate"]),
+];
+
+fn index(path: &str) -> Option<Outcome> {
+    let (_, names) = INDEXES.iter().find(|(indexed, _)| *indexed == path)?;
+    Some(Ok(Value::Array(names.iter().map(|name| json!({"subdir": name})).collect()).into()))
+}
+
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
+    if call.path() == "/nodes/{node}/capabilities/qemu/machines" && !cluster.host.own_qemu {
+        return Some(Err(Refusal::failed(
+            "could not load supported machine versions - can't open '/usr/share/kvm/machine-versions-x86_64.json' - No such file or directory",
+        )));
+    }
+    if let Some(index) = index(call.path()) {
+        return Some(index);
+    }
     let (kind, rest) = split(call.path())?;
     let handler: fn(&Cluster, &Call<'_>, &Guest) -> Outcome = match (kind, rest) {
         (_, "/status/current") => status,
@@ -196,7 +229,7 @@ pub(super) fn frame(name: &str) -> (i64, i64) {
         "week" => (70, 8640),
         "month" => (70, 37_200),
         "year" | "decade" => (70, 446_400),
-        _ => (70, 60),
+        _ => (60, 60),
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Stage<'a> {
     pub all: &'a [Recording],
     /// Task ids of the lab by those that were recorded.
     tasks: BTreeMap<String, String>,
+    /// Texts of the next request's URL that stand for others in the lab.
+    renamed: Vec<(String, String)>,
     /// Names of what was replayed.
     done: BTreeSet<&'a str>,
     /// The ticket and its guard that stand for those that were recorded.
@@ -30,7 +32,7 @@ pub struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub fn new(lab: &'a Lab, all: &'a [Recording]) -> Self {
-        Self { lab, all, tasks: BTreeMap::new(), done: BTreeSet::new(), ticket: None }
+        Self { lab, all, tasks: BTreeMap::new(), renamed: Vec::new(), done: BTreeSet::new(), ticket: None }
     }
 
     /// Brings the lab into the recording's state, sends its request and compares the answer.
@@ -53,6 +55,9 @@ impl<'a> Stage<'a> {
         let mut url = recording.url().to_owned();
         for (recorded, own) in &self.tasks {
             url = url.replace(recorded, own).replace(&encoded(recorded), &encoded(own));
+        }
+        for (recorded, own) in std::mem::take(&mut self.renamed) {
+            url = url.replace(&recorded, &own);
         }
         if recording.of_task().is_some() && recording.data()["status"] != "running" {
             self.finished(&url).await;
@@ -111,6 +116,16 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// A task of the lab that stands for one that was recorded.
+    pub fn stand_in(&mut self, recorded: &str, own: &str) {
+        self.tasks.insert(recorded.to_owned(), own.to_owned());
+    }
+
+    /// A text of the next request's URL that is another one in the lab.
+    pub fn rename(&mut self, recorded: &str, own: &str) {
+        self.renamed.push((recorded.to_owned(), own.to_owned()));
+    }
+
     /// Gets a ticket to put in the place of one that was recorded.
     pub async fn log_in(&mut self, user: &str, password: &str) {
         let form = serde_json::json!({"username": user, "password": password});
@@ -128,7 +143,8 @@ impl<'a> Stage<'a> {
         answer
     }
 
-    async fn ask(&self, method: &str, url: &str, form: &Value) -> Value {
+    /// Calls the lab as root, without waiting for anything; the body of the answer.
+    pub async fn ask(&self, method: &str, url: &str, form: &Value) -> Value {
         let token = self.lab.token(ROOT).unwrap_or_default();
         let body = raw::encode(form);
         let kind = if method == "GET" || method == "DELETE" {
