@@ -1,5 +1,7 @@
 //! The states that a test can put a lab into without asking for them through the API.
 
+mod shown;
+
 use serde_json::Value;
 
 use crate::clock;
@@ -11,6 +13,25 @@ use crate::state::storage::Volume;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Arrange {
+    /// A read shows just this from now on, as far as what it is about can be set: storages and what is on them, pools,
+    /// firewalls, jobs, HA, SDN, notifications.
+    Shows {
+        /// The path below `/api2/json`, decoded, with its query.
+        read: String,
+        /// What `data` is to be.
+        data: Value,
+    },
+    /// What a path names is not there.
+    Gone(String),
+    /// A program that nothing on the node finds any more, or does again.
+    Program {
+        /// Its name.
+        name: String,
+        /// Whether it is there.
+        there: bool,
+    },
+    /// Who holds the lock of the software-defined network, by its token.
+    NetworkLock(Option<String>),
     /// Everything as the lab started, except for tasks, which stay.
     Baseline,
     /// A guest with exactly this configuration and nothing else: no snapshots, nothing pending, stopped, not locked.
@@ -89,6 +110,16 @@ pub enum Arrange {
 
 pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
     match what {
+        Arrange::Shows { read, data } => shown::apply(cluster, &read, data),
+        Arrange::Gone(path) => shown::remove(cluster, &path),
+        Arrange::Program { name, there } => {
+            if there {
+                cluster.host.missing.remove(&name);
+            } else {
+                cluster.host.missing.insert(name);
+            }
+        }
+        Arrange::NetworkLock(token) => cluster.sdn.lock = token,
         // Done where the options are known.
         Arrange::Baseline => {}
         Arrange::Guest { vmid, kind, config } => {

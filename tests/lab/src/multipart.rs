@@ -76,9 +76,9 @@ pub(crate) fn read(body: &[u8], boundary: &str) -> Result<Upload, Answer> {
     }
 }
 
-/// Field and file name of a part, whose first header has to say them. File names are bytes to PVE.
+/// Field and file name of a part, whose first header has to say them.
 fn names(header: &[u8]) -> Option<(String, Option<String>)> {
-    let text: String = header.iter().map(|byte| char::from(*byte)).collect();
+    let text = String::from_utf8_lossy(header);
     let rest = text.strip_prefix("Content-Disposition: form-data; name=\"")?;
     let (name, rest) = rest.split_once('"')?;
     let file = rest.strip_prefix("; filename=\"").and_then(|rest| rest.split_once('"')).map(|(file, _)| file.to_owned());

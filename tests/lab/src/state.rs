@@ -80,13 +80,15 @@ pub(crate) struct Host {
     pub(crate) ha: bool,
     /// The bridges that guests can be plugged into.
     pub(crate) bridges: BTreeSet<String>,
+    /// Programs that are not installed.
+    pub(crate) missing: BTreeSet<String>,
     /// File systems of their own below the root, and their sizes in bytes.
     pub(crate) mounts: BTreeMap<String, u64>,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Self { kvm: true, own_qemu: true, ha: true, bridges: BTreeSet::from(["vmbr0".to_owned(), "vmbr1".to_owned()]), mounts: BTreeMap::new() }
+        Self { kvm: true, own_qemu: true, ha: true, bridges: BTreeSet::from(["vmbr0".to_owned(), "vmbr1".to_owned()]), mounts: BTreeMap::new(), missing: BTreeSet::new() }
     }
 }
 

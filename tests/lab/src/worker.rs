@@ -77,6 +77,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// The process id that the UPID tells.
+    pub(crate) fn pid(&self) -> u32 {
+        let pid = self.upid.split(':').nth(2).and_then(|pid| u32::from_str_radix(pid, 16).ok());
+        pid.unwrap_or_default()
+    }
+
     pub(crate) fn log(&self, line: impl Into<String>) {
         self.shared.change(|cluster| cluster.tasks.log(&self.upid, line));
     }

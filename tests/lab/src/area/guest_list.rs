@@ -229,8 +229,11 @@ fn pool(cluster: &Cluster, call: &Call<'_>) -> Outcome {
         .pools
         .get(name)
         .ok_or_else(|| crate::answer::Refusal::failed(format!("pool '{name}' does not exist")))?;
-    let data = json!({"poolid": name, "comment": pool.comment, "members": members(cluster, call, name)});
-    Ok(data.into())
+    let mut data = object(json!({"poolid": name, "members": members(cluster, call, name)}));
+    if !pool.comment.is_empty() {
+        data.insert("comment".to_owned(), json!(pool.comment));
+    }
+    Ok(Value::Object(data).into())
 }
 
 fn members(cluster: &Cluster, call: &Call<'_>, name: &str) -> Vec<Value> {
@@ -241,7 +244,11 @@ fn members(cluster: &Cluster, call: &Call<'_>, name: &str) -> Vec<Value> {
             .guests
             .values()
             .filter(|guest| guest.pool.as_deref() == Some(name) && kind.is_none_or(|kind| kind == guest.kind.as_str()));
-        rows.extend(guests.map(|guest| Value::Object(guest_row(cluster, call, guest))));
+        rows.extend(guests.map(|guest| {
+            let mut row = guest_row(cluster, call, guest);
+            row.remove("pool");
+            Value::Object(row)
+        }));
     }
     if kind.is_none_or(|kind| kind == "storage")
         && let (Some(pool), Some(node)) = (cluster.pools.get(name), cluster.node(&cluster.local))

@@ -276,8 +276,14 @@ fn figures_over_time(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     let storage = cluster.storages.get(call.text("storage")).ok_or_else(|| missing(call.text("storage")))?;
     let (points, step) = super::guest::frame(call.text("timeframe"));
     let end = crate::clock::now() / step * step;
-    let rows = (0..points)
-        .map(|point| json!({"time": end - (points - point) * step, "total": storage.total, "used": storage.total / 3}));
+    let rows = (0..points).map(|point| {
+        let time = end - (points - point) * step;
+        // Nothing was counted before the node was started.
+        if time < cluster.booted {
+            return json!({"time": time});
+        }
+        json!({"time": time, "total": storage.total, "used": storage.total / 3})
+    });
     Ok(Value::Array(rows.collect()).into())
 }
 

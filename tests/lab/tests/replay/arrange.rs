@@ -6,6 +6,7 @@
 
 mod access;
 mod guests;
+mod kept;
 
 use lab::Arrange;
 use serde_json::Value;
@@ -21,10 +22,11 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
         stage.lab.arrange(Arrange::Baseline);
     }
     // What is there already was made by the same request.
-    if recording.method() == "POST" && recording.message().contains("already exists") {
+    if recording.method() == "POST" && recording.message().contains("already ") {
         let form: Value = recording.request["form"].clone();
         stage.call("POST", recording.path(), &form).await;
     }
     access::before(stage, recording).await;
     guests::before(stage, recording).await;
+    kept::before(stage, recording).await;
 }

@@ -40,6 +40,9 @@ pub(super) async fn all(worker: Worker, order: Order) -> End {
     if let Some(why) = worker.look(|cluster| unusable(cluster, &order.storage)) {
         return Err(why);
     }
+    if worker.look(|cluster| cluster.host.missing.contains("sendmail")) {
+        return Err("unable to find command 'sendmail'".to_owned());
+    }
     worker.log(format!("INFO: starting new backup job: {}", order.command));
     let mut failed = false;
     for vmid in &order.vmids {

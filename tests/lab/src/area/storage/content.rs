@@ -203,7 +203,7 @@ fn remove(cluster: &mut Cluster, storage: &str, id: &str, content: &str) -> Resu
         };
     };
     if volume.protected {
-        return Err(format!("cannot remove protected volume '{}' on '{storage}'", volume.id()));
+        return Err(format!("cannot remove protected volume '{}' on '{storage}'", volume.name));
     }
     cluster.free(id)?;
     Ok(vec![removed])

@@ -24,7 +24,7 @@ fn endings(content: &str) -> &'static [&'static str] {
     }
 }
 
-/// The name a file gets: folders are dropped, and what is unusual becomes `_`, byte by byte.
+/// The name a file gets: folders are dropped, and what is unusual becomes `_`.
 fn plain(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let usual = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
@@ -89,8 +89,7 @@ pub(super) fn receive(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
         worker.log(format!("command: {command}"));
         worker.step(Duration::from_millis(200)).await;
         keep(&worker, (&storage, &content, &name), file.len(), || {
-            worker.log(format!("cp: error writing '{target}': No space left on device"));
-            format!("import failed: command '{command}' failed: exit code 1")
+            format!("import failed: cp: error writing '{target}': No space left on device")
         })?;
         worker.log("finished file import successfully");
         Ok(Done::Fine)
@@ -146,9 +145,12 @@ pub(super) fn fetch(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
         worker.step(Duration::from_secs(1)).await;
         let host = url.split("://").nth(1).unwrap_or_default().split(['/', ':']).next().unwrap_or_default();
         if !host.ends_with(".lab.test") {
-            return Err(format!(
-                "download failed: command '/usr/bin/wget --progress=dot:giga -O {target}.tmp_dwnl {url}' failed: exit code 4"
-            ));
+            let command = format!("wget --progress=dot:giga -O {target}.tmp_dwnl.{} {url}", worker.pid());
+            return Err(if worker.look(|cluster| cluster.host.missing.contains("wget")) {
+                format!("download failed: open3: exec of {command} failed: No such file or directory at /usr/share/perl5/PVE/Cmd.pm line 174.")
+            } else {
+                format!("download failed: command '{command}' failed: exit code 4")
+            });
         }
         let size = 64 << 20;
         keep(&worker, (&storage, &content, &name), size, || {

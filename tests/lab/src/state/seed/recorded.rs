@@ -26,7 +26,7 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
     };
     cluster.nodes = vec![node(1, "10.99.99.1")];
     cluster.booted = clock::now() - 4010;
-    cluster.host = Host { own_qemu: false, ha: false, mounts: [("/srv/full".to_owned(), 4 << 20)].into(), ..Host::default() };
+    cluster.host = Host { own_qemu: false, ha: false, missing: ["wget".to_owned()].into(), mounts: [("/srv/full".to_owned(), 4 << 20)].into(), ..Host::default() };
     people(cluster, logins);
     guests(cluster);
     storages(cluster);
