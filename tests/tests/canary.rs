@@ -267,11 +267,10 @@ async fn errors(heard: &mut Heard) {
             heard.read(&call.with(name, value)).await;
         }
     }
-    for secret in own_secrets(&heard.site) {
-        // A caller who holds a secret of the server's and gives it as an argument does not read it back in full.
-        let answer = heard.site.client.tool("read", json!({"cluster": CLUSTER, "reads": [{"operation": "GET /nodes/{node}/status", "arguments": {"node": secret}}]})).await;
-        assert!(answer.is_ok());
-    }
+    // Whoever got hold of the server's own secret does not get it back as an argument that is wrong.
+    let [token, _] = own_secrets(&heard.site);
+    let reads = json!([{"operation": "GET /nodes/{node}/status", "arguments": {"node": token, token.as_str(): 1}}]);
+    heard.ask("read", json!({"cluster": CLUSTER, "reads": reads})).await;
 }
 
 #[tokio::test]

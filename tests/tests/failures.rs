@@ -99,14 +99,14 @@ async fn a_node_that_hangs() {
     let asked = Instant::now();
     let (waiting, meanwhile) = tokio::join!(config(&site), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let before = asked.elapsed();
+        let before = Instant::now();
         let guests = site.client.tool("list_guests", json!({})).await;
-        (guests, asked.elapsed() - before)
+        (guests, before.elapsed())
     });
     let (guests, took) = meanwhile;
     assert!(guests.is_ok() && took < Duration::from_secs(2), "who needs no node does not wait: {took:?} {guests:?}");
     check(&waiting.unwrap_err(), "timeout", &[CONFIG]);
-    assert!(asked.elapsed() < Duration::from_secs(60), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_mins(1), "{:?}", asked.elapsed());
 }
 
 #[tokio::test]

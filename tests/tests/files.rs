@@ -14,15 +14,15 @@ use tests::site::{Site, quick};
 /// A folder with both files, right except for what a test changes.
 struct Files {
     folder: TempDir,
-    _lab: lab::Lab,
+    lab: lab::Lab,
 }
 
 impl Files {
     async fn new() -> Self {
         serve::install_crypto();
         let lab = lab::Lab::start(quick()).await.unwrap();
-        let files = Self { folder: tempfile::tempdir().unwrap(), _lab: lab };
-        let lab = &files._lab;
+        let files = Self { folder: tempfile::tempdir().unwrap(), lab };
+        let lab = &files.lab;
         let token = lab.full_token();
         let (id, secret) = token.split_once('=').unwrap();
         let device =
@@ -82,7 +82,7 @@ impl Files {
         for name in named {
             assert!(error.contains(name), "`{name}` is not named: {error}");
         }
-        let token = self._lab.full_token();
+        let token = self.lab.full_token();
         assert!(!error.contains(token.split_once('=').unwrap().1), "a secret is repeated: {error}");
     }
 }

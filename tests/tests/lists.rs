@@ -8,6 +8,9 @@ use tests::site::{CLUSTER, Site, quick};
 
 const BUDGET: usize = 64 * 1024;
 
+/// Whether a row is to stay.
+type Keeps<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
+
 async fn guests(site: &Site, arguments: Value) -> Vec<Value> {
     let answer = site.client.tool("list_guests", arguments).await.unwrap();
     let items = answer["items"].as_array().unwrap().clone();
@@ -27,12 +30,10 @@ async fn pages(site: &Site, tool: &str, arguments: &Value) -> (Vec<Value>, usize
         assert!(page.to_string().len() <= BUDGET, "{} bytes", page.to_string().len());
         items.extend(page["items"].as_array().unwrap().clone());
         count += 1;
-        match page.get("next_cursor") {
-            Some(next) => cursor = Some(next.clone()),
-            None => {
-                assert_eq!(page["total"], items.len());
-                return (items, count);
-            }
+        cursor = page.get("next_cursor").cloned();
+        if cursor.is_none() {
+            assert_eq!(page["total"], items.len());
+            return (items, count);
         }
     }
 }
@@ -54,8 +55,7 @@ async fn filters_keep_what_matches_and_only_that() {
         words.push(row["tags"].to_string());
         words.iter().any(|word| word.to_lowercase().contains(text))
     };
-    type Keeps<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
-    let cases: Vec<(Value, Keeps)> = vec![
+    let cases: Vec<(Value, Keeps<'_>)> = vec![
         (json!({"name": "DB.Primary"}), Box::new(|row| row["name"] == "DB.Primary")),
         (json!({"text": "runner"}), Box::new(|row| has(row, "runner"))),
         (json!({"text": "WEB"}), Box::new(|row| has(row, "web"))),

@@ -36,7 +36,7 @@ fn files(wanted: fn(&str) -> bool) -> Vec<(String, String)> {
 }
 
 fn sources() -> Vec<(String, String)> {
-    let sources = files(|name| name.ends_with(".rs"));
+    let sources = files(|name| Path::new(name).extension().is_some_and(|ending| ending == "rs"));
     assert!(sources.len() > 100, "{}", sources.len());
     sources
 }
