@@ -19,6 +19,9 @@ use crate::values::NodeName;
 /// How long a cluster's release is believed: it changes with an upgrade only.
 const RELEASE_LIMIT: Duration = Duration::from_mins(10);
 
+/// How long an answer proves that a cluster answers.
+const HELLO_LIMIT: Duration = Duration::from_secs(2);
+
 /// A cluster, ready to be asked.
 #[derive(Debug)]
 pub struct Connection {
@@ -81,6 +84,14 @@ impl Connection {
     /// What it runs.
     pub async fn version(&self) -> Result<Arc<Version>, PveError> {
         self.version.get().await
+    }
+
+    /// What it runs, asked now: an answer that is seconds old counts, one from before a failure does not.
+    pub async fn hello(&self) -> Result<Arc<Version>, PveError> {
+        if self.version.last().is_none_or(|(_, age)| age >= HELLO_LIMIT) {
+            self.version.expire();
+        }
+        self.version().await
     }
 
     /// Sends a read. Every node that the arguments name has to be one that the cluster lists.

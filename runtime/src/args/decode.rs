@@ -20,6 +20,9 @@ use crate::values::{
 /// Largest number of elements in one list.
 const LONGEST_LIST: usize = 1000;
 
+/// Most problems that one message tells: who sends thousands of arguments gets no answer of megabytes.
+const MOST_TOLD: usize = 20;
+
 /// Arguments that an operation does not take as they are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the arguments of {operation} are not valid: {}", list(problems))]
@@ -31,7 +34,12 @@ pub struct InvalidArguments {
 }
 
 fn list(problems: &[(String, String)]) -> String {
-    problems.iter().map(|(name, problem)| format!("`{name}` {problem}")).collect::<Vec<_>>().join("; ")
+    let mut told: Vec<String> =
+        problems.iter().take(MOST_TOLD).map(|(name, problem)| format!("`{name}` {problem}")).collect();
+    if problems.len() > MOST_TOLD {
+        told.push(format!("and {} more", problems.len() - MOST_TOLD));
+    }
+    told.join("; ")
 }
 
 /// Decodes the arguments of a call. `release` is the cluster's: what it does not have is refused here.

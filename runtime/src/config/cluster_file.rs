@@ -125,7 +125,7 @@ impl Clusters {
         self.by_name.is_empty()
     }
 
-    /// Operations that are offered only where the operator says so (`GET /nodes/{node}/journal`).
+    /// Operations that are offered only where the operator says so (`GET /access/users`).
     pub fn opt_in(&self) -> &BTreeSet<String> {
         &self.opt_in
     }
@@ -266,8 +266,14 @@ impl Endpoint {
 }
 
 fn trust(table: &mut Table, problems: &mut Problems) -> Option<Trust> {
+    let names_ca = table.has("ca_pem_path");
     let ca_pem = table.text("ca_pem_path", problems).and_then(|path| {
         let path = beside(problems.file(), &path);
+        // A pipe would wait for a writer, and a device may have no end.
+        if std::fs::metadata(&path).is_ok_and(|facts| !facts.is_file()) {
+            problems.at(table.place("ca_pem_path"), format!("{} is not a regular file", path.display()));
+            return None;
+        }
         match std::fs::read(&path) {
             Ok(pem) if pem.len() <= 1 << 20 => Some(Arc::from(pem)),
             Ok(_) => {
@@ -280,7 +286,6 @@ fn trust(table: &mut Table, problems: &mut Problems) -> Option<Trust> {
             }
         }
     });
-    let named_ca = ca_pem.is_some();
     let mut texts = table.texts("fingerprints", problems).unwrap_or_default();
     texts.extend(table.text("fingerprint", problems));
     let mut fingerprints = Vec::new();
@@ -300,7 +305,7 @@ fn trust(table: &mut Table, problems: &mut Problems) -> Option<Trust> {
         }
         name
     });
-    if !named_ca && texts.is_empty() {
+    if !names_ca && texts.is_empty() {
         problems.at(
             table.place("ca_pem_path"),
             "is missing: name the cluster's CA (on a node: /etc/pve/pve-root-ca.pem), or give `fingerprint`, the SHA-256 of the node's certificate",

@@ -4,6 +4,8 @@
 //! (DNS rebinding). So the `Host` must be a loopback name and an `Origin`, if there is one, must be a loopback page
 //! or one that the configuration names.
 
+use std::net::Ipv4Addr;
+
 use http::{
     HeaderMap,
     header::{self, AsHeaderName},
@@ -18,8 +20,11 @@ const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 fn is_loopback(authority: &str) -> bool {
     authority.parse::<Authority>().is_ok_and(|authority| {
+        let host = authority.host();
         !authority.as_str().contains('@')
-            && LOOPBACK_NAMES.iter().any(|name| authority.host().eq_ignore_ascii_case(name))
+            && (LOOPBACK_NAMES.iter().any(|name| host.eq_ignore_ascii_case(name))
+                // The server may listen on any of them, and a web page cannot give an address another meaning.
+                || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback()))
     })
 }
 
@@ -84,7 +89,7 @@ mod tests {
 
     #[test]
     fn hosts() {
-        for good in ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]", "[::1]:443"] {
+        for good in ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "127.0.0.2", "[::1]", "[::1]:443"] {
             assert!(host_is_ours(&headers(&header::HOST, &[good])), "{good}");
         }
         for bad in [
@@ -93,7 +98,8 @@ mod tests {
             "evil.example:80",
             "127.0.0.1@evil.example",
             "",
-            "127.0.0.2",
+            "127.1",
+            "128.0.0.1",
             "localhost evil",
         ] {
             assert!(!host_is_ours(&headers(&header::HOST, &[bad])), "{bad}");

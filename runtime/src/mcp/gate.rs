@@ -47,10 +47,11 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         let protocol = StreamableHttpService::new(
             move || Ok(Handler::per_request(Arc::clone(&handlers))),
             Arc::default(),
-            // Host and Origin are checked before the token here, and by the SDK's defaults for the host once more.
+            // Host and Origin are checked before the token here, and by the SDK for the host once more.
             StreamableHttpServerConfig::default()
                 .with_legacy_session_mode(false)
                 .with_json_response(true)
+                .with_allowed_hosts(["localhost", "127.0.0.1", "::1", &config.listen.ip().to_string()])
                 .with_max_request_body_bytes(config.limits.body_bytes)
                 .with_cancellation_token(abort.clone()),
         );

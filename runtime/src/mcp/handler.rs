@@ -212,7 +212,10 @@ impl<S: Surface> ServerHandler for Handler<S> {
                 let shape = "tools/call takes `name` (text) and `arguments` (an object)";
                 Err(ErrorData::invalid_params(format!("malformed parameters of {method}: {shape}"), None))
             }
-            method => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{method}`"), None)),
+            method => {
+                let method = crate::untrusted::shown(method, 80);
+                Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{method}`"), None))
+            }
         }
     }
 }

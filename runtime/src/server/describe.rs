@@ -11,6 +11,7 @@ use crate::mcp::{Answer, Refusal};
 
 /// Describes an operation; `fields` narrows its parameters.
 pub fn answer(state: &State, name: &str, fields: &[String]) -> Result<Answer, Refusal> {
+    page::check_fields(fields)?;
     let operation = gateway::operation(name)?;
     let by_vmid = reading::addressed(operation) != Addressed::NoGuest;
     let parameters: Map<String, Json> = operation

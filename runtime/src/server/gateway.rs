@@ -12,6 +12,7 @@ use super::reading::{self, Reading};
 use super::{State, describe, guests, page, search, shape};
 use crate::authorize;
 use crate::mcp::{Answer, Refusal};
+use crate::pve::Kind;
 use crate::tokens::Principal;
 
 /// Most reads in one call.
@@ -105,7 +106,8 @@ async fn read(state: &State, principal: &Principal, asked: Reads) -> Result<Answ
     authorize::cluster(principal, state, cluster)?;
     let budget = page::BUDGET / asked.reads.len();
     let results = futures(asked.reads.into_iter().map(|one| async {
-        let operation = one.operation.clone();
+        // A name that is none of the catalog's is as long as its caller made it.
+        let operation = crate::untrusted::shown(&one.operation, 120);
         let mut object = match one_read(state, principal, cluster, one, budget).await {
             Ok(object) => object,
             Err(refusal) => [("error".to_owned(), json!(refusal))].into_iter().collect(),
@@ -124,6 +126,7 @@ async fn one_read(
     one: OneRead,
     budget: usize,
 ) -> Result<Map<String, Json>, Refusal> {
+    page::check_fields(&one.fields)?;
     let operation = operation(&one.operation)?;
     if one.arguments.contains_key("cluster") {
         return Err(Refusal::new(
@@ -207,11 +210,12 @@ pub fn operation(name: &str) -> Result<&'static Operation, Refusal> {
 async fn list_clusters(state: &State, principal: &Principal) -> Result<Answer, Refusal> {
     let items = futures(authorize::clusters(principal, state).map(|connection| async {
         let mut item = json!({"cluster": connection.name()});
-        let version = tokio::time::timeout(HELLO, connection.version()).await;
+        // Asked, not remembered: whether it answers is the question.
+        let version = tokio::time::timeout(HELLO, connection.hello()).await;
         let (key, value) = match version {
             Ok(Ok(version)) => ("release", Json::from(version.text.as_str())),
             Ok(Err(error)) => ("error", json!(reading::refusal(state, &error))),
-            Err(_) => ("error", Json::from(format!("did not answer within {} s", HELLO.as_secs()))),
+            Err(_) => ("error", json!(too_slow(connection.name()))),
         };
         if let Some(item) = item.as_object_mut() {
             item.insert("answers".to_owned(), Json::from(key == "release"));
@@ -221,6 +225,11 @@ async fn list_clusters(state: &State, principal: &Principal) -> Result<Answer, R
     }))
     .await;
     page::of_rows(items, &[], &page::Window::default(), None)
+}
+
+fn too_slow(cluster: &str) -> Refusal {
+    let message = format!("cluster {cluster} did not answer within {} s", HELLO.as_secs());
+    Refusal::new(Kind::Timeout.as_str(), message, "Try again later, or ask an operator to look.")
 }
 
 /// Runs futures side by side and keeps their order.

@@ -61,7 +61,8 @@ impl Guests {
         self.kind.is_some() || texts.iter().any(|text| text.is_some())
     }
 
-    fn matches(&self, guest: &GuestRow) -> bool {
+    /// `text` is the one that is looked for, in lower case.
+    fn matches(&self, guest: &GuestRow, text: Option<&str>) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
         is(&self.name, &guest.name)
             && is(&self.status, &guest.status)
@@ -71,7 +72,7 @@ impl Guests {
             && self.kind.is_none_or(|kind| {
                 matches!((kind, guest.kind), (GuestType::Qemu, GuestKind::Qemu) | (GuestType::Lxc, GuestKind::Lxc))
             })
-            && self.text.as_ref().is_none_or(|text| has_text(guest, &text.to_lowercase()))
+            && text.is_none_or(|text| has_text(guest, text))
     }
 
     fn question(&self) -> u64 {
@@ -91,6 +92,8 @@ fn has_text(guest: &GuestRow, text: &str) -> bool {
 
 /// Guests of the granted clusters, from their snapshots.
 pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -> Result<Answer, Refusal> {
+    page::check_fields(&asked.fields)?;
+    check_status(asked.status.as_deref())?;
     let connections: Vec<Arc<Connection>> = match &asked.cluster {
         Some(name) => vec![authorize::cluster(principal, state, Some(name))?.into_inner()],
         None => authorize::clusters(principal, state).cloned().collect(),
@@ -121,11 +124,12 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
             }
         }
     }
+    let text = asked.text.as_deref().map(str::to_lowercase);
     let guests = || {
         inventories
             .iter()
             .flat_map(|inventory| inventory.guests())
-            .filter(|guest| !asked.is_filtered() || asked.matches(guest))
+            .filter(|guest| !asked.is_filtered() || asked.matches(guest, text.as_deref()))
     };
     let mut rest = ",\"untrusted\":[\"name\",\"tags\"]".to_owned();
     if !missing.is_empty() {
@@ -147,6 +151,20 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
     page::of_texts(std::iter::repeat_n("", window.start).chain(texts.iter().map(String::as_str)), total, &window, &rest)
 }
 
+/// States that PVE's list of guests knows; another one would find nothing, which looks like an answer.
+const STATES: [&str; 3] = ["running", "stopped", "unknown"];
+
+fn check_status(status: Option<&str>) -> Result<(), Refusal> {
+    match status {
+        Some(status) if !STATES.contains(&status) => Err(Refusal::new(
+            "invalid_arguments",
+            format!("`status` has to be one of {}, not `{}`", STATES.join(", "), crate::untrusted::shown(status, 80)),
+            "Leave it out for guests in any state.",
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn projected(guest: &GuestRow, fields: &[String]) -> String {
     let mut row: Json = serde_json::from_str(&guest.json).unwrap_or_default();
     shape::project(fields, &mut row);
@@ -165,6 +183,7 @@ pub struct OneGuest {
 
 /// One guest, live from its node: state and configuration side by side.
 pub async fn get_guest(state: &State, principal: &Principal, asked: OneGuest) -> Result<Answer, Refusal> {
+    page::check_fields(&asked.fields)?;
     let connection = authorize::cluster(principal, state, asked.cluster.as_deref())?.into_inner();
     let vmid = reading::vmid(Some(&asked.vmid))?;
     let guest = connection.snapshot().resolve(vmid).await.map_err(|error| reading::refusal(state, &error))?;

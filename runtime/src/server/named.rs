@@ -90,6 +90,7 @@ fn own(given: &mut Map<String, Json>) -> Result<Own, Refusal> {
             .collect::<Result<_, _>>()?,
         Some(_) => return Err(wrong("fields", "a list of texts")),
     };
+    page::check_fields(&fields)?;
     let limit = match given.remove("limit") {
         None => None,
         Some(json) => Some(

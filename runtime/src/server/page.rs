@@ -13,6 +13,21 @@ pub const BUDGET: usize = 64 * 1024;
 /// Bytes that the frame around the rows takes at most.
 const FRAME: usize = 1024;
 
+/// Most names in one `fields`: each is compared with every key of every row.
+const MOST_FIELDS: usize = 100;
+
+/// Refuses more names in `fields` than any answer has keys.
+pub fn check_fields(fields: &[String]) -> Result<(), Refusal> {
+    if fields.len() <= MOST_FIELDS {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "invalid_arguments",
+        format!("`fields` has {} names", fields.len()),
+        format!("Name at most {MOST_FIELDS}, or leave it out for all."),
+    ))
+}
+
 /// What part of a list a caller wants.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
@@ -125,17 +140,30 @@ pub fn of_rows(
 /// A single answer, if it is within the budget.
 pub fn of_object(mut data: Json, fields: &[String]) -> Result<Answer, Refusal> {
     let untrusted = shape::guest_written(&data);
+    let beside = beside(&data);
     shape::project(fields, &mut data);
     let mut object = match data {
         Json::Object(object) => object,
         other => [("value".to_owned(), other)].into_iter().collect(),
     };
-    let untrusted: Vec<&str> = untrusted.into_iter().filter(|name| object.contains_key(*name)).collect();
+    object.extend(beside);
+    let top = |name: &str| name.split('.').next().is_some_and(|top| object.contains_key(top));
+    let untrusted: Vec<&str> = untrusted.into_iter().filter(|name| top(name)).collect();
     if !untrusted.is_empty() && !object.contains_key("untrusted") {
         object.insert("untrusted".to_owned(), Json::from(untrusted));
     }
     let answer = Answer::from(&object);
     if answer.json().len() > BUDGET { Err(too_large()) } else { Ok(answer) }
+}
+
+/// What an answer says about itself: no choice of `fields` takes it away.
+fn beside(data: &Json) -> Vec<(String, Json)> {
+    let Json::Object(object) = data else { return Vec::new() };
+    if object.get("partial") != Some(&Json::Bool(true)) {
+        return Vec::new();
+    }
+    let kept = |name: &str| Some((name.to_owned(), object.get(name)?.clone()));
+    ["partial", "missing"].into_iter().filter_map(kept).collect()
 }
 
 /// Nothing is cut: the caller has to ask for less.
@@ -194,6 +222,19 @@ mod tests {
         let row = json!({"name": "x".repeat(BUDGET)});
         assert_eq!(of_rows(vec![row.clone()], &[], &window(None, 0), None).unwrap_err().code, "answer_too_large");
         assert_eq!(of_object(row, &[]).unwrap_err().code, "answer_too_large");
+    }
+
+    #[test]
+    fn what_is_missing_is_said_whatever_fields_are_wanted() {
+        let data = json!({"name": "a", "vmid": 1, "partial": true, "missing": ["config: down"], "config": {"description": "x"}});
+        let read = |fields: &[&str]| -> Json {
+            let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
+            serde_json::from_str(of_object(data.clone(), &fields).unwrap().json()).unwrap()
+        };
+        assert_eq!(read(&["vmid"]), json!({"vmid": 1, "partial": true, "missing": ["config: down"]}));
+        assert_eq!(read(&["config"]).get("untrusted"), Some(&json!(["config.description"])));
+        assert!(check_fields(&vec![String::new(); MOST_FIELDS]).is_ok());
+        assert_eq!(check_fields(&vec![String::new(); MOST_FIELDS + 1]).unwrap_err().code, "invalid_arguments");
     }
 
     #[test]

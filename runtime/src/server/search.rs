@@ -9,11 +9,18 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::State;
-use super::page::{self, Window};
+use super::page;
 use crate::mcp::{Answer, Refusal};
 
 /// How many are shown where the caller does not say.
 const USUAL: usize = 10;
+
+/// Longest query, in bytes, and how many of its words are looked for: every one is compared with the whole catalog.
+const LONGEST_QUERY: usize = 1000;
+const MOST_WORDS: usize = 16;
+
+/// With fewer hits than this, those that lack one word are shown too.
+const FEW: usize = 3;
 
 /// What can be asked.
 #[derive(Debug, Deserialize)]
@@ -46,8 +53,24 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("permissions", "acl"),
     ("rule", "rules"),
     ("snapshots", "snapshot"),
+    ("machine", "qemu"),
+    ("machines", "qemu"),
+    ("ram", "status"),
+    ("swap", "status"),
+    ("usage", "status"),
+    ("health", "status"),
+    ("address", "interfaces"),
+    ("addresses", "interfaces"),
+    ("gpu", "pci"),
     ("update", "apt"),
     ("updates", "apt"),
+];
+
+/// Words of sentences that say nothing about an operation.
+const FILLERS: &[&str] = &[
+    "a", "all", "an", "and", "are", "at", "by", "can", "do", "does", "for", "from", "has", "have", "how", "i", "in",
+    "is", "it", "list", "many", "me", "much", "my", "of", "on", "or", "please", "show", "that", "the", "there", "to",
+    "what", "where", "which", "who", "with",
 ];
 
 struct Entry {
@@ -77,9 +100,32 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// The words of a query that are looked for, each once.
+fn wanted(query: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for word in words(query) {
+        if !all.contains(&word) && all.len() < 4 * MOST_WORDS {
+            all.push(word);
+        }
+    }
+    let mut telling: Vec<String> = all.iter().filter(|word| !FILLERS.contains(&word.as_str())).cloned().collect();
+    if telling.is_empty() {
+        telling = all;
+    }
+    telling.truncate(MOST_WORDS);
+    telling
+}
+
 /// The best matches.
 pub fn answer(state: &State, asked: &Search) -> Result<Answer, Refusal> {
-    let wanted = words(&asked.query);
+    if asked.query.len() > LONGEST_QUERY {
+        return Err(Refusal::new(
+            "invalid_arguments",
+            format!("`query` has {} bytes, and at most {LONGEST_QUERY} are taken", asked.query.len()),
+            "Give a few words such as `snapshot rollback`.",
+        ));
+    }
+    let wanted = wanted(&asked.query);
     if wanted.is_empty() {
         return Err(Refusal::new(
             "invalid_arguments",
@@ -101,23 +147,26 @@ pub fn answer(state: &State, asked: &Search) -> Result<Answer, Refusal> {
         .collect();
     // Those that have most of the words; usually that is all of them.
     let most = matches.iter().map(|(words, ..)| *words).max().unwrap_or_default().max(1);
-    let mut found: Vec<(bool, u32, &'static Operation)> = matches
+    let best = matches.iter().filter(|(words, ..)| *words == most).count();
+    let least = if best < FEW && most > 1 { most - 1 } else { most };
+    let mut found: Vec<(bool, usize, u32, &'static Operation)> = matches
         .into_iter()
-        .filter(|(words, ..)| *words == most)
-        .map(|(_, sum, operation)| (reachable(state, operation), sum, operation))
+        .filter(|(words, ..)| *words >= least)
+        .map(|(words, sum, operation)| (reachable(state, operation), words, sum, operation))
         .collect();
-    found.sort_by_key(|(reachable, sum, operation)| {
-        (!reachable, std::cmp::Reverse(*sum), operation.name.len(), operation.name)
+    found.sort_by_key(|(reachable, words, sum, operation)| {
+        (!reachable, std::cmp::Reverse((*words, *sum)), operation.name.len(), operation.name)
     });
     let total = found.len();
-    let rows: Vec<Json> = found
-        .into_iter()
-        .take(asked.limit.unwrap_or(USUAL).clamp(1, 50))
-        .map(|(reachable, _, operation)| row(operation, reachable))
-        .collect();
-    let texts: Vec<String> = rows.iter().map(Json::to_string).collect();
-    let rest = if total > texts.len() { ",\"more\":\"Other words or a higher limit show the rest.\"" } else { "" };
-    page::of_texts(texts.iter().map(String::as_str), texts.len(), &Window::default(), rest)
+    let rows_shown = asked.limit.unwrap_or(USUAL).clamp(1, 50);
+    let rows: Vec<Json> =
+        found.into_iter().take(rows_shown).map(|(reachable, _, _, operation)| row(operation, reachable)).collect();
+    // No cursor: who wants more than the best says other words.
+    let mut answer = json!({"items": rows, "total": total});
+    if let (Some(answer), true) = (answer.as_object_mut(), total > rows_shown) {
+        answer.insert("more".to_owned(), Json::from("Other words or a higher limit show the rest."));
+    }
+    page::of_object(answer, &[])
 }
 
 fn known<'a>(
@@ -187,4 +236,18 @@ fn score_word(entry: &Entry, word: &str) -> u32 {
     };
     let verb = u32::from(entry.operation.verb.as_str().eq_ignore_ascii_case(word));
     within(&entry.summary, 6, 4) + within(&entry.path, 5, 3) + within(&entry.params, 2, 1) + verb
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_become_few_telling_words() {
+        assert_eq!(wanted("How much memory does my VM use?"), ["memory", "vm", "use"]);
+        assert_eq!(wanted("list all"), ["list", "all"]);
+        assert_eq!(wanted("snapshot snapshot rollback"), ["snapshot", "rollback"]);
+        let many: String = (0..500).map(|number| format!("w{number} ")).collect();
+        assert_eq!(wanted(&many).len(), MOST_WORDS);
+    }
 }

@@ -151,11 +151,26 @@ pub fn project(fields: &[String], value: &mut Json) {
     }
 }
 
+/// Where a pending difference has what was written.
+const PENDING: &[&str] = &["pending", "value"];
+
+/// The same inside `config`, where a guest's answer holds its configuration too.
+const GUEST_WRITTEN_CONFIG: &[&str] = &["config.description", "config.hostname", "config.name", "config.tags"];
+
 /// Which of the columns that guests and people write are in the data.
 pub fn guest_written(data: &Json) -> Vec<&'static str> {
     let mut found = BTreeSet::new();
-    let mut look =
-        |object: &Map<String, Json>| found.extend(GUEST_WRITTEN.iter().filter(|key| object.contains_key(**key)));
+    let mut look = |object: &Map<String, Json>| {
+        found.extend(GUEST_WRITTEN.iter().filter(|key| object.contains_key(**key)));
+        if let Some(Json::Object(config)) = object.get("config") {
+            let inside = |name: &str| name.strip_prefix("config.").is_some_and(|key| config.contains_key(key));
+            found.extend(GUEST_WRITTEN_CONFIG.iter().filter(|name| inside(name)));
+        }
+        // A pending difference names the setting in `key` and has what was written beside it.
+        if object.get("key").and_then(Json::as_str).is_some_and(|key| GUEST_WRITTEN.contains(&key)) {
+            found.extend(PENDING.iter().filter(|key| object.contains_key(**key)));
+        }
+    };
     match data {
         Json::Object(object) => look(object),
         Json::Array(rows) => rows.iter().filter_map(Json::as_object).for_each(look),

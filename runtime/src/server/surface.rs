@@ -122,7 +122,9 @@ impl Surface for Tools {
     }
 
     async fn call(&self, call: ToolCall<Principal>) -> ToolResult {
-        let (started, principal, request_id) = (Instant::now(), Arc::clone(&call.principal), call.request_id.clone());
+        let (started, principal) = (Instant::now(), Arc::clone(&call.principal));
+        // The client chooses it, and its length.
+        let request_id = crate::untrusted::shown(&call.request_id, 80);
         let tool = crate::untrusted::shown(&call.name, 80);
         let cluster = call
             .arguments
