@@ -16,11 +16,15 @@ const JSON: &str = "application/json;charset=UTF-8";
 pub(crate) struct Reply {
     pub(crate) data: Value,
     pub(crate) beside: Map<String, Value>,
+    /// What is answered instead as plain text, if anything is.
+    pub(crate) text: Option<String>,
+    /// Whether it is packed whatever the client takes.
+    pub(crate) packed: bool,
 }
 
 impl From<Value> for Reply {
     fn from(data: Value) -> Self {
-        Self { data, beside: Map::new() }
+        Self { data, beside: Map::new(), text: None, packed: false }
     }
 }
 
@@ -38,10 +42,15 @@ impl Reply {
         Self::counted(Value::Array(data), lines.len())
     }
 
+    /// A file to download.
+    pub(crate) fn file(text: String) -> Self {
+        Self { text: Some(text), ..Self::from(Value::Null) }
+    }
+
     pub(crate) fn counted(data: Value, total: usize) -> Self {
         let mut beside = Map::new();
         beside.insert("total".to_owned(), json!(total));
-        Self { data, beside }
+        Self { data, beside, text: None, packed: false }
     }
 }
 
@@ -140,12 +149,16 @@ impl Answer {
 
     pub(crate) fn of(outcome: Result<Reply, Refusal>) -> Self {
         match outcome {
+            Ok(Reply { text: Some(text), .. }) => {
+                Self { content_type: Some("text/plain"), body: Bytes::from(text), ..Self::bare(200, "OK") }
+            }
             Ok(reply) => {
                 let mut body = reply.beside;
                 body.insert("data".to_owned(), reply.data);
                 Self {
                     content_type: Some(JSON),
                     body: Bytes::from(Value::Object(body).to_string()),
+                    packed: reply.packed,
                     ..Self::bare(200, "OK")
                 }
             }
@@ -156,7 +169,9 @@ impl Answer {
             }
             Err(refusal) => {
                 let reason = refusal.message.lines().next().unwrap_or_default().to_owned();
-                let mut body = json!({"data": null, "message": format!("{}\n", refusal.message.trim_end())});
+                // A refusal with a status of its own comes without the line end.
+                let end = if matches!(refusal.status, 424 | 501) { "" } else { "\n" };
+                let mut body = json!({"data": null, "message": format!("{}{end}", refusal.message.trim_end())});
                 if let Some(body) = body.as_object_mut()
                     && !refusal.errors.is_empty()
                 {
@@ -184,7 +199,9 @@ impl Answer {
     pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
         let mut response = Response::new(Full::new(self.body));
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let visible: Vec<u8> = self.reason.bytes().filter(|byte| *byte >= b' ' && *byte != 0x7f).collect();
+        // Each character is one byte on the wire.
+        let bytes = self.reason.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?'));
+        let visible: Vec<u8> = bytes.filter(|byte| *byte >= b' ' && *byte != 0x7f).collect();
         if let Ok(reason) = ReasonPhrase::try_from(visible) {
             response.extensions_mut().insert(reason);
         }

@@ -7,7 +7,9 @@ use serde_json::Value;
 use crate::clock;
 use crate::state::Cluster;
 use crate::state::guest::{Guest, Kind, Snapshot, object};
+use crate::state::node::Peer;
 use crate::state::storage::Volume;
+use crate::state::task::Task;
 
 /// Something that is to be so from now on.
 #[derive(Clone, Debug)]
@@ -104,6 +106,46 @@ pub enum Arrange {
         /// The guest that a backup is of.
         vmid: Option<u32>,
     },
+    /// What is found on the node that listens at a path below it, such as `/hardware/pci`, or how it is set there.
+    Host {
+        /// The path below `/nodes/{node}`.
+        path: String,
+        /// As a read shows it.
+        data: Value,
+    },
+    /// A program that is missing on the node, or is not.
+    Lacks {
+        /// Such as `ceph`, `skopeo`, `wget` or `zfs`.
+        program: String,
+        /// Whether it is missing.
+        missing: bool,
+    },
+    /// Whether the node reaches its own API.
+    ReachesItself(bool),
+    /// A name that is no node of the cluster, and how passing a request on to it ends.
+    Peer {
+        /// The name.
+        name: String,
+        /// 595 or 596.
+        status: u16,
+        /// The reason phrase, which has to be one that PVE knows.
+        reason: String,
+    },
+    /// The options of the datacenter.
+    DatacenterOptions(Value),
+    /// There is no past task.
+    NoTasks,
+    /// A task of the past, or one that runs where it has no status; the oldest first.
+    Task {
+        /// Its id.
+        upid: String,
+        /// How it ended.
+        status: Option<String>,
+        /// When it ended.
+        ended: i64,
+        /// What it logged.
+        log: Vec<String>,
+    },
     /// There is no such guest, and no volume of it.
     NoGuest(u32),
 }
@@ -174,6 +216,32 @@ pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
             }
         }
         Arrange::Volume { id, vmid } => volume(cluster, &id, vmid),
+        Arrange::Host { path, data } => {
+            let key = format!("{}{path}", cluster.local);
+            cluster.facts.insert(key, data);
+        }
+        Arrange::Lacks { program, missing } => {
+            if missing {
+                cluster.host.missing.insert(program);
+            } else {
+                cluster.host.missing.remove(&program);
+            }
+        }
+        Arrange::ReachesItself(reaches) => cluster.host.reaches_itself = reaches,
+        Arrange::Peer { name, status, reason } => {
+            if let Some(peer) = Peer::of(status, &reason) {
+                cluster.peers.insert(name, peer);
+            }
+        }
+        Arrange::DatacenterOptions(options) => cluster.options = object(options),
+        Arrange::NoTasks => cluster.tasks.all.clear(),
+        Arrange::Task { upid, status, ended, log } => {
+            if let Some(mut task) = Task::named(&upid) {
+                task.log = log;
+                task.ended = status.map(|status| (ended, status));
+                cluster.tasks.all.push(task);
+            }
+        }
         Arrange::NoGuest(vmid) => {
             cluster.guests.remove(&vmid);
             cluster.volumes.retain(|volume| volume.vmid != Some(vmid));

@@ -15,6 +15,8 @@ use crate::schema::{Operation, number, truthy};
 const UNDECLARED: &str = "property is not defined in schema and the schema does not allow additional properties";
 const MISSING: &str = "property is missing and it is not optional";
 
+pub(crate) use format::userid as is_userid;
+
 pub(crate) type Errors = BTreeMap<String, String>;
 
 /// Checks all parameters of a call, and turns single values of array parameters into arrays as PVE does.

@@ -245,6 +245,13 @@ async fn elsewhere(shared: &Arc<Shared>, operation: &Operation, given: &Params) 
     if local {
         return None;
     }
+    if let Some(peer) = shared.look(|cluster| cluster.peers.get(node).copied()) {
+        if shared.latency {
+            tokio::time::sleep(Duration::from_secs(peer.seconds())).await;
+        }
+        let (status, reason) = peer.answer();
+        return Some(Answer::bare(status, reason));
+    }
     if !known {
         let message = format!(
             "hostname lookup '{node}' failed - failed to get address info for: {node}: Temporary failure in name resolution"

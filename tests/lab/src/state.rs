@@ -67,6 +67,12 @@ pub(crate) struct Cluster {
     /// When the nodes were started.
     pub(crate) booted: i64,
     pub(crate) host: Host,
+    /// What is found on a node, and its settings, by node and path below it: `pve1/dns`, `pve1/hardware/pci`.
+    pub(crate) facts: BTreeMap<String, Value>,
+    /// Names that are no nodes of the cluster and can be looked up all the same.
+    pub(crate) peers: BTreeMap<String, node::Peer>,
+    /// The options of the datacenter that are set.
+    pub(crate) options: serde_json::Map<String, Value>,
 }
 
 /// What the nodes are able to run.
@@ -78,6 +84,10 @@ pub(crate) struct Host {
     pub(crate) own_qemu: bool,
     /// Whether the daemons of HA run.
     pub(crate) ha: bool,
+    /// Whether the node is in a cluster, be it of one node.
+    pub(crate) clustered: bool,
+    /// Whether the node reaches its own API, which work on several guests goes through.
+    pub(crate) reaches_itself: bool,
     /// The bridges that guests can be plugged into.
     pub(crate) bridges: BTreeSet<String>,
     /// Programs that are not installed.
@@ -88,7 +98,16 @@ pub(crate) struct Host {
 
 impl Default for Host {
     fn default() -> Self {
-        Self { kvm: true, own_qemu: true, ha: true, bridges: BTreeSet::from(["vmbr0".to_owned(), "vmbr1".to_owned()]), mounts: BTreeMap::new(), missing: BTreeSet::new() }
+        Self {
+            kvm: true,
+            own_qemu: true,
+            ha: true,
+            clustered: true,
+            reaches_itself: true,
+            bridges: BTreeSet::from(["vmbr0".to_owned(), "vmbr1".to_owned()]),
+            missing: BTreeSet::new(),
+            mounts: BTreeMap::new(),
+        }
     }
 }
 

@@ -102,6 +102,9 @@ impl Check<'_> {
 
     fn userid_param(&self, what: Option<&str>) -> Result<(), Refusal> {
         let user = text(self.params, "userid").unwrap_or_default();
+        if !crate::check::is_userid(user) {
+            return Err(Refusal::failed(format!("value '{user}' does not look like a valid user name")));
+        }
         let realm = user.rsplit_once('@').map(|(_, realm)| realm).unwrap_or_default();
         match what {
             Some("self") if user == self.caller.user => Ok(()),

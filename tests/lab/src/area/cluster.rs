@@ -1,14 +1,23 @@
 //! The cluster itself: membership, options, log, HA's view, replication, and what hangs on them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Call, Outcome};
 use crate::answer::Refusal;
 use crate::clock;
 use crate::state::Cluster;
 use crate::state::guest::object;
+use crate::state::secrets::Secrets;
 
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
+    if !cluster.host.clustered
+        && let Some(outcome) = standalone(call)
+    {
+        return Some(outcome);
+    }
+    if call.path().starts_with("/cluster/ceph/") && cluster.host.missing.contains("ceph") {
+        return Some(Err(Refusal::failed("binary not installed: /usr/bin/ceph-mon")));
+    }
     let data = match call.path() {
         "/version" => json!({"version": "9.2.11", "release": "9.2", "repoid": "1a2b3c4d"}),
         "/cluster/status" => status(cluster),
@@ -36,6 +45,16 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     Some(Ok(data.into()))
 }
 
+/// What is told of a cluster where there is none.
+fn standalone(call: &Call<'_>) -> Option<Outcome> {
+    Some(match call.path() {
+        "/cluster/config/nodes" => Ok(json!([]).into()),
+        "/cluster/config/totem" => Ok(Value::Null.into()),
+        "/cluster/config/join" => Err(Refusal::new(424, "node is not in a cluster, no join info available!")),
+        _ => return None,
+    })
+}
+
 fn status(cluster: &Cluster) -> Value {
     let online = cluster.nodes.iter().filter(|node| node.online).count();
     let mut rows = vec![json!({
@@ -47,12 +66,15 @@ fn status(cluster: &Cluster) -> Value {
         "quorate": u8::from(online > 0),
         "version": 2,
     })];
+    if !cluster.host.clustered {
+        rows.clear();
+    }
     rows.extend(cluster.nodes.iter().map(|node| {
         json!({
             "type": "node",
             "id": format!("node/{}", node.name),
             "name": node.name,
-            "nodeid": node.number,
+            "nodeid": if cluster.host.clustered { node.number } else { 0 },
             "ip": node.ip,
             "level": "",
             "local": u8::from(node.name == cluster.local),
@@ -65,7 +87,19 @@ fn status(cluster: &Cluster) -> Value {
 /// Without `Sys.Audit` only the fields that every user interface needs.
 fn options(cluster: &Cluster, call: &Call<'_>) -> Value {
     let secrets = &cluster.secrets;
-    let mut all = object(json!({
+    let mut all = if cluster.host.clustered { seeded_options(secrets) } else { Map::new() };
+    all.extend(object(super::cluster_write::shown_options(cluster)).into_iter().filter(|(name, _)| {
+        !cluster.host.clustered || cluster.options.contains_key(name)
+    }));
+    if !call.may(cluster, "/", &["Sys.Audit"]) {
+        all.retain(|key, _| matches!(key.as_str(), "console" | "tag-style" | "allowed-tags"));
+    }
+    Value::Object(all)
+}
+
+/// The options of a cluster that is in use.
+fn seeded_options(secrets: &Secrets) -> Map<String, Value> {
+    object(json!({
         "keyboard": "en-us",
         "mac_prefix": "BC:24:11",
         "console": "html5",
@@ -78,11 +112,7 @@ fn options(cluster: &Cluster, call: &Call<'_>) -> Value {
         "u2f": format!("appid={}", secrets.url("u2f-appid", "pve.lab.test")),
         "webauthn": format!("id=pve.lab.test,origin={},rp=lab", secrets.url("webauthn-origin", "pve.lab.test")),
         "description": "The lab's datacenter notes",
-    }));
-    if !call.may(cluster, "/", &["Sys.Audit"]) {
-        all.retain(|key, _| matches!(key.as_str(), "console" | "tag-style" | "allowed-tags"));
-    }
-    Value::Object(all)
+    }))
 }
 
 fn next_id(cluster: &Cluster, call: &Call<'_>) -> Outcome {

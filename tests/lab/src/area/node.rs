@@ -37,6 +37,9 @@ pub(super) const SERVICES: [&str; 23] = [
 
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     let rest = call.path().strip_prefix("/nodes/{node}")?;
+    if let Some(outcome) = lacking(cluster, call, rest).or_else(|| fact(cluster, call, rest)) {
+        return Some(outcome);
+    }
     let handler: fn(&Cluster, &Call<'_>, &Node) -> Outcome = match rest {
         "/status" => status,
         "/version" => |_, _, _| Ok(json!({"version": "9.2.11", "release": "9.2", "repoid": "1a2b3c4d"}).into()),
@@ -72,6 +75,77 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     Some(call.node(cluster).and_then(|node| handler(cluster, call, node)))
 }
 
+/// What needs a program that is not there.
+fn lacking(cluster: &Cluster, call: &Call<'_>, rest: &str) -> Option<Outcome> {
+    let lacks = |program: &str| cluster.host.missing.contains(program);
+    let error = match rest {
+        _ if rest.starts_with("/disks/zfs") && lacks("zfs") => "zfsutils-linux not installed".to_owned(),
+        "/query-oci-repo-tags" if lacks("skopeo") => "Install 'skopeo' to list tags from OCI registries.".to_owned(),
+        _ if rest.starts_with("/ceph") && lacks("ceph") => "binary not installed: /usr/bin/ceph-mon".to_owned(),
+        // The lab reaches no other host.
+        "/query-url-metadata" => {
+            let url = call.text("url");
+            let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+            let host = rest.split('/').next().unwrap_or_default();
+            let port = if scheme == "https" { ":443" } else { ":80" };
+            let port = if host.contains(':') { "" } else { port };
+            format!("invalid server response: '500 Can't connect to {host}{port} (Connection refused)'")
+        }
+        "/disks/smart" => {
+            let disks = cluster.facts.get(&format!("{}/disks/list", cluster.local))?.as_array()?;
+            let named = |row: &Value| row.get("devpath").and_then(Value::as_str) == Some(call.text("disk"));
+            if disks.iter().any(named) {
+                return None;
+            }
+            "not a valid block device".to_owned()
+        }
+        _ => return None,
+    };
+    Some(Err(Refusal::failed(error)))
+}
+
+/// What is known of this very node.
+fn fact(cluster: &Cluster, call: &Call<'_>, rest: &str) -> Option<Outcome> {
+    let node = &cluster.node(call.text("node"))?.name;
+    let known = |path: &str| cluster.facts.get(&format!("{node}{path}"));
+    match rest {
+        "/time" => {
+            let zone = known("/timezone")?;
+            let now = clock::now();
+            Some(Ok(json!({"time": now, "localtime": now + 3600, "timezone": zone}).into()))
+        }
+        "/hosts" => {
+            let data = known(rest)?;
+            Some(Ok(json!({"data": data, "digest": digest(data)}).into()))
+        }
+        "/config" => {
+            let mut config = object(known(rest)?.clone());
+            if !config.is_empty() {
+                config.insert("digest".to_owned(), json!(digest(&json!(config))));
+            }
+            Some(Ok(Value::Object(config).into()))
+        }
+        "/network" | "/network/{iface}" | "/status" => None,
+        "/services/{service}/state" => {
+            let rows = known("/services")?.as_array()?;
+            let named = |row: &&Value| row.get("service").and_then(Value::as_str) == Some(call.text("service"));
+            rows.iter().find(named).map(|row| Ok(row.clone().into()))
+        }
+        "/syslog" => {
+            let lines: Vec<String> = known(rest)?.as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            let (start, limit) = (call.count("start").unwrap_or(0), call.count("limit").unwrap_or(50));
+            Some(Ok(crate::answer::Reply::lines(&lines, start, limit)))
+        }
+        _ => Some(Ok(known(rest)?.clone().into())),
+    }
+}
+
+/// The interfaces of a node as they are now.
+pub(super) fn present_interfaces(cluster: &Cluster, node: &str) -> Option<Value> {
+    let known = cluster.facts.get(&format!("{node}/network")).cloned();
+    known.or_else(|| Some(Value::Array(interfaces(cluster.node(node)?))))
+}
+
 /// What the host and its running guests take.
 pub(super) fn memory_used(cluster: &Cluster, node: &Node) -> u64 {
     let guests: u64 =
@@ -83,7 +157,7 @@ fn status(cluster: &Cluster, _: &Call<'_>, node: &Node) -> Outcome {
     let used = memory_used(cluster, node);
     let kernel = "6.17.4-1-pve";
     let build = "#1 SMP PREEMPT_DYNAMIC PMX 6.17.4-1";
-    Ok(json!({
+    let mut data = object(json!({
         "uptime": clock::now() - cluster.booted,
         "cpu": 0.042,
         "wait": 0.001,
@@ -98,8 +172,9 @@ fn status(cluster: &Cluster, _: &Call<'_>, node: &Node) -> Outcome {
         "current-kernel": {"sysname": "Linux", "release": kernel, "version": build, "machine": "x86_64"},
         "kversion": format!("Linux {kernel} {build}"),
         "pveversion": "pve-manager/9.2.11/1a2b3c4d",
-    })
-    .into())
+    }));
+    data.extend(object(cluster.facts.get(&format!("{}/machine", node.name)).cloned().unwrap_or_default()));
+    Ok(Value::Object(data).into())
 }
 
 fn figures_over_time(_: &Cluster, call: &Call<'_>, node: &Node) -> Outcome {
@@ -140,7 +215,9 @@ fn interfaces(node: &Node) -> Vec<Value> {
 /// Bridges are shown to those who may use them, other interfaces to everyone.
 fn networks(cluster: &Cluster, call: &Call<'_>, node: &Node) -> Outcome {
     let kind = call.given("type");
-    let rows = interfaces(node).into_iter().filter(|row| {
+    let shown = cluster.facts.get(&format!("{}/network.new", node.name)).cloned();
+    let shown = shown.or_else(|| present_interfaces(cluster, &node.name)).unwrap_or_default();
+    let rows = shown.as_array().cloned().unwrap_or_default().into_iter().filter(|row| {
         let text = |key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default();
         let bridge = text("type") == "bridge";
         let seen = !bridge
@@ -152,10 +229,12 @@ fn networks(cluster: &Cluster, call: &Call<'_>, node: &Node) -> Outcome {
     Ok(Value::Array(rows.collect()).into())
 }
 
-fn network(_: &Cluster, call: &Call<'_>, node: &Node) -> Outcome {
+fn network(cluster: &Cluster, call: &Call<'_>, node: &Node) -> Outcome {
     let wanted = call.text("iface");
-    interfaces(node)
-        .into_iter()
+    let shown = cluster.facts.get(&format!("{}/network.new", node.name)).cloned();
+    let shown = shown.or_else(|| present_interfaces(cluster, &node.name)).unwrap_or_default();
+    let rows = shown.as_array().cloned().unwrap_or_default();
+    rows.into_iter()
         .find(|row| row.get("iface").and_then(Value::as_str) == Some(wanted))
         .map(|row| {
             let mut row = object(row);

@@ -21,7 +21,7 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
             // The first and the last line are cursors, not entries.
             lines.insert(0, "s=lab;i=1".to_owned());
             lines.push("s=lab;i=9".to_owned());
-            json!(lines)
+            return Some(Ok(Reply { packed: true, ..Reply::from(json!(lines)) }));
         }
         "/report" => json!(report(cluster)),
         "/apt/update" => json!([

@@ -18,6 +18,28 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     }
 }
 
+/// Ends a task that runs. One that has ended already stays as it is.
+pub(super) fn write(shared: &std::sync::Arc<crate::gate::Shared>, call: &Call<'_>) -> Option<Outcome> {
+    (call.operation.name == "DELETE /nodes/{node}/tasks/{upid}").then(|| {
+        let upid = call.text("upid");
+        parse(upid)?;
+        let running = shared.look(|cluster| {
+            let node = &call.node(cluster)?.name;
+            let task = cluster.tasks.get(upid);
+            let own = task.is_some_and(|task| task.belongs_to(call.caller));
+            if !own && !call.may(cluster, &format!("/nodes/{node}"), &["Sys.Modify"]) {
+                return Err(Refusal::forbidden(&format!("/nodes/{node}, Sys.Modify")));
+            }
+            let task = task.ok_or_else(|| Refusal::parameter("upid", "no such task"))?;
+            Ok(task.ended.is_none())
+        })?;
+        if running && !shared.workers.interrupt(upid) {
+            shared.change(|cluster| cluster.tasks.end(upid, crate::clock::now(), "received interrupt"));
+        }
+        Ok(Value::Null.into())
+    })
+}
+
 fn of_cluster(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
     let all = call.may(cluster, "/", &["Sys.Audit"]);
     cluster
@@ -29,6 +51,8 @@ fn of_cluster(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
         .map(|task| {
             let mut row = task.row();
             if task.ended.is_some() {
+                row.remove("pid");
+                row.remove("pstart");
                 row.insert("saved".to_owned(), json!("1"));
             }
             Value::Object(row)
@@ -86,6 +110,8 @@ fn of_node(cluster: &Cluster, call: &Call<'_>) -> Outcome {
             if task.ended.is_none() {
                 row.insert("status".to_owned(), json!("RUNNING"));
                 row.insert("saved".to_owned(), json!("0"));
+                let owner = row.remove("tokenid").and_then(|token| Some(format!("{}!{}", task.user, token.as_str()?)));
+                row.insert("user".to_owned(), json!(owner.unwrap_or_else(|| task.user.clone())));
             }
             Value::Object(row)
         })
@@ -147,6 +173,9 @@ fn log(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     let Some(task) = find(cluster, call)? else {
         return Ok(Reply::lines(&["unable to open file - No such file or directory".to_owned()], 0, 0));
     };
+    if call.flag("download") {
+        return Ok(Reply::file(task.log.iter().map(|line| format!("{line}\n")).collect()));
+    }
     if task.log.is_empty() {
         return Ok(Reply::lines(&["no content".to_owned()], 0, 0));
     }

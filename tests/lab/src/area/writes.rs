@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, Outcome, access, backup, firewall, ha, job, notification, pool, sdn, storage};
+use super::{Call, Outcome, access, backup, cluster_write, node_write, task, firewall, ha, job, notification, pool, sdn, storage};
 use crate::gate::Shared;
 
 type Area = fn(&Arc<Shared>, &Call<'_>) -> Option<Outcome>;
@@ -10,6 +10,9 @@ type Area = fn(&Arc<Shared>, &Call<'_>) -> Option<Outcome>;
 const AREAS: &[Area] = &[
     access::write,
     backup::write,
+    cluster_write::write,
+    node_write::write,
+    task::write,
     firewall::write,
     ha::write,
     job::write,

@@ -136,7 +136,7 @@ fn dns(text: &str) -> bool {
     text.len() <= 255 && text.split('.').all(|part| part.len() <= 63 && label(part))
 }
 
-fn userid(text: &str) -> bool {
+pub(crate) fn userid(text: &str) -> bool {
     text.rsplit_once('@').is_some_and(|(user, realm)| {
         !user.is_empty()
             && text.len() <= 64

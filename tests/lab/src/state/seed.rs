@@ -52,6 +52,9 @@ impl Cluster {
             fingerprint: fingerprint.to_owned(),
             booted: clock::now() - 86_400 * 12,
             host: super::Host::default(),
+            facts: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            options: serde_json::Map::new(),
         };
         if options.profile == Profile::Recorded {
             recorded::seed(&mut cluster, logins);

@@ -22,6 +22,26 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// A task of which its id is all that is known.
+    pub(crate) fn named(upid: &str) -> Option<Self> {
+        let parts: Vec<&str> = upid.split(':').collect();
+        let [_, node, pid, pstart, started, kind, id, owner, _] = parts.as_slice() else { return None };
+        let (user, token) = owner.split_once('!').map_or((*owner, None), |(user, token)| (user, Some(token)));
+        Some(Self {
+            upid: upid.to_owned(),
+            node: (*node).to_owned(),
+            pid: u32::from_str_radix(pid, 16).ok()?,
+            pstart: u32::from_str_radix(pstart, 16).ok()?,
+            started: i64::from_str_radix(started, 16).ok()?,
+            kind: (*kind).to_owned(),
+            id: (*id).to_owned(),
+            user: user.to_owned(),
+            token: token.map(str::to_owned),
+            log: Vec::new(),
+            ended: None,
+        })
+    }
+
     pub(crate) fn belongs_to(&self, caller: &Caller) -> bool {
         self.user == caller.user
     }

@@ -7,6 +7,8 @@
 mod access;
 mod guests;
 mod kept;
+mod host;
+mod tasks;
 
 use lab::Arrange;
 use serde_json::Value;
@@ -27,6 +29,8 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
         stage.call("POST", recording.path(), &form).await;
     }
     access::before(stage, recording).await;
+    host::before(stage, recording).await;
+    tasks::before(stage, recording).await;
     guests::before(stage, recording).await;
     kept::before(stage, recording).await;
 }

@@ -42,6 +42,8 @@ impl<'a> Stage<'a> {
         {
             let all = self.all;
             let origin = all.iter().find(|other| other.name == origin).ok_or("what began the task is not recorded")?;
+            // What begins tasks of the other areas starts from the baseline too.
+            self.lab.arrange(lab::Arrange::Baseline);
             self.perform(origin).await?;
         }
         let answer = self.perform(recording).await?;

@@ -1,5 +1,7 @@
 //! The cluster that the recordings of genuine PVE start from: one node, three VMs, a container, two storages.
 
+mod host;
+
 use serde_json::{Value, json};
 
 use super::people::Logins;
@@ -26,7 +28,15 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
     };
     cluster.nodes = vec![node(1, "10.99.99.1")];
     cluster.booted = clock::now() - 4010;
-    cluster.host = Host { own_qemu: false, ha: false, missing: ["wget".to_owned()].into(), mounts: [("/srv/full".to_owned(), 4 << 20)].into(), ..Host::default() };
+    cluster.host = Host {
+        own_qemu: false,
+        ha: false,
+        clustered: false,
+        missing: ["ceph", "skopeo", "wget", "zfs"].map(str::to_owned).into(),
+        mounts: [("/srv/full".to_owned(), 4 << 20)].into(),
+        ..Host::default()
+    };
+    host::seed(cluster);
     people(cluster, logins);
     guests(cluster);
     storages(cluster);

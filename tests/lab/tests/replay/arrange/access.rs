@@ -22,6 +22,9 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
         (["users", id], _) if !message.starts_with("no such user") => {
             let id = plain(id);
             user(stage, &id, recording.data()).await;
+            for group in recording.all_given("groups").iter().filter(|group| !message.contains(&format!("'{group}'"))) {
+                stage.call("POST", "/access/groups", &json!({"groupid": group})).await;
+            }
         }
         (["users", id, "token"], _) if !gone => {
             let id = plain(id);
