@@ -24,7 +24,7 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
         stage.lab.arrange(Arrange::Baseline);
     }
     // What is there already was made by the same request.
-    if recording.method() == "POST" && recording.message().contains("already ") {
+    if recording.method() == "POST" && recording.complaint().contains("already ") {
         let form: Value = recording.request["form"].clone();
         stage.call("POST", recording.path(), &form).await;
     }

@@ -51,6 +51,11 @@ impl Recording {
         self.response["json"]["message"].as_str().or_else(|| self.response["reason"].as_str()).unwrap_or_default()
     }
 
+    /// Everything that a refusal says: its message and what is wrong with which parameter.
+    pub fn complaint(&self) -> String {
+        format!("{}{}", self.message(), self.response["json"]["errors"])
+    }
+
     /// A parameter of the form or the JSON body.
     pub fn given(&self, name: &str) -> Option<&str> {
         self.request["form"][name].as_str().or_else(|| self.request["json"][name].as_str())

@@ -37,6 +37,7 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
     if !ours(&path) {
         return;
     }
+    volumes::settled(stage).await;
     let ok = recording.status() == 200;
     if path.starts_with(SDN) {
         network(stage, recording, &path).await;
@@ -46,14 +47,15 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
     }
     said(stage, recording, &path).await;
     match recording.method() {
-        "GET" if ok => {
+        // Others do not see everything.
+        "GET" if ok && matches!(recording.request["auth"].as_str(), Some("root" | "full")) => {
             let (_, query) = recording.url().split_once('?').unwrap_or_default();
             let read = if query.is_empty() { path } else { format!("{path}?{query}") };
             stage.lab.arrange(Arrange::Shows { read, data: recording.data().clone() });
         }
         "GET" if recording.message().contains("not found") => stage.lab.arrange(Arrange::Gone(path)),
         "POST" => {
-            if !recording.message().contains("already ")
+            if !recording.complaint().contains("already ")
                 && let Some(made) = made(recording)
             {
                 stage.lab.arrange(Arrange::Gone(made));
@@ -163,7 +165,28 @@ pub async fn present(stage: &mut Stage<'_>, path: &str) {
     if let Some(maker) = maker {
         Box::pin(needs(stage, maker)).await;
         stage.call("POST", &decoded(maker.path()), &maker.request["form"]).await;
+    } else if let Some((list, id)) = path.rsplit_once('/')
+        && let Some(form) = plain(list, id)
+    {
+        stage.call("POST", list, &form).await;
     }
+}
+
+/// The least that makes an entry, where no recording tells how it was made.
+fn plain(list: &str, id: &str) -> Option<Value> {
+    Some(match list.rsplit('/').next()? {
+        "ipset" => json!({"name": id}),
+        "aliases" => json!({"name": id, "cidr": "192.0.2.0/24"}),
+        "groups" if list.contains("/firewall/") => json!({"group": id}),
+        "zones" => json!({"zone": id, "type": "simple"}),
+        "resources" => json!({"sid": id}),
+        "storage" if list == "/storage" => json!({"storage": id, "type": "dir", "path": format!("/srv/{id}")}),
+        "backup" => json!({"id": id, "schedule": "daily", "all": "1"}),
+        "gotify" => json!({"name": id, "server": "http://127.0.0.1:9", "token": "token"}),
+        "sendmail" => json!({"name": id, "mailto-user": "root@pam"}),
+        "matchers" => json!({"name": id}),
+        _ => return None,
+    })
 }
 
 /// Makes something below a path, as some recording did.

@@ -14,6 +14,20 @@ fn task(stage: &Stage<'_>, recording: &Recording) -> String {
     [status, log].into_iter().flatten().collect()
 }
 
+/// Waits for tasks that remove or copy, so that none works on what is arranged next.
+pub async fn settled(stage: &mut Stage<'_>) {
+    for _ in 0..200 {
+        let active = stage.ask("GET", "/api2/json/nodes/pve1/tasks?source=active", &Value::Null).await;
+        let busy = active["data"].as_array().is_some_and(|tasks| {
+            tasks.iter().any(|task| matches!(task["type"].as_str(), Some("imgdel" | "imgcopy" | "download")))
+        });
+        if !busy {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
 /// The volume of a path was there, protected or not, as the end of the task tells.
 pub fn before(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
     if !path.contains("/content/") {
