@@ -120,7 +120,7 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
             }
             Err(error) if connections.len() == 1 => return Err(reading::refusal(state, &error)),
             Err(error) => {
-                missing.push(format!("cluster {}: {}", connection.name(), reading::refusal(state, &error).message))
+                missing.push(format!("cluster {}: {}", connection.name(), reading::refusal(state, &error).message));
             }
         }
     }
