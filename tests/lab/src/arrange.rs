@@ -92,6 +92,8 @@ pub enum Arrange {
         /// What it holds.
         content: Vec<u8>,
     },
+    /// Whether the host can run machines by KVM.
+    Kvm(bool),
     /// Whether a bridge is there.
     Bridge {
         /// Its name.
@@ -173,6 +175,12 @@ pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
             let mut guest = Guest::new(vmid, kind, &cluster.local, config);
             (guest.lock, guest.parent) = (lock, parent);
             guest.inside.obeys = cluster.host.own_qemu;
+            let named = guest.volumes();
+            cluster.volumes.retain(|volume| {
+                volume.vmid != Some(vmid)
+                    || !matches!(volume.content.as_str(), "images" | "rootdir")
+                    || named.contains(&volume.id())
+            });
             if let Some(old) = cluster.guests.remove(&vmid) {
                 (guest.agent, guest.inside) = (old.agent, old.inside);
             }
@@ -208,6 +216,7 @@ pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
                 guest.inside.files.insert(path, content);
             }
         }
+        Arrange::Kvm(there) => cluster.host.kvm = there,
         Arrange::Bridge { name, there } => {
             if there {
                 cluster.host.bridges.insert(name);

@@ -34,6 +34,8 @@ const HEADER_LINES: usize = 64;
 const BODY_LIMIT: u64 = 512 * 1024;
 /// How much of a body that is too large is read before it is refused.
 const DRAINED: usize = 8 << 20;
+/// How long it may take to arrive before the refusal goes out without it.
+const DRAIN_WAIT: Duration = Duration::from_millis(250);
 const LOGIN_REFUSED_AFTER: Duration = Duration::from_secs(3);
 const NODE_TIME_LIMIT: Duration = Duration::from_secs(30);
 /// How long the proxy waits for a daemon whose answer could not be written.
@@ -288,8 +290,8 @@ async fn read(head: &Parts, body: Incoming) -> Result<Bytes, Answer> {
         return Err(Answer::proxy(501, "chunked transfer encoding not supported"));
     }
     if body.size_hint().lower() > BODY_LIMIT {
-        // Whoever sends it hears the answer only once it was taken.
-        let taken = http_body_util::Limited::new(body, DRAINED).collect().await;
+        // Whoever sends it at once hears the answer only if it was taken.
+        let taken = tokio::time::timeout(DRAIN_WAIT, http_body_util::Limited::new(body, DRAINED).collect()).await;
         tracing::debug!(whole = taken.is_ok(), "a body was too large");
         return Err(Answer::proxy(501, "for data too large"));
     }

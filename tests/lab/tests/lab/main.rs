@@ -11,6 +11,7 @@
 mod client;
 
 mod faults;
+mod guests;
 mod logins;
 mod reads;
 mod requests;

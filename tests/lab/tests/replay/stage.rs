@@ -15,6 +15,8 @@ use crate::wire::{self, Answer};
 const ROOT: &str = "root@pam!lab";
 /// How often a task is asked whether it ended.
 const ASKED: u32 = 400;
+/// How often before the next recording.
+const SETTLED: u32 = 25;
 
 /// A lab on which one area is replayed.
 pub struct Stage<'a> {
@@ -46,6 +48,20 @@ impl<'a> Stage<'a> {
             self.lab.arrange(lab::Arrange::Baseline);
             self.perform(origin).await?;
         }
+        // A task that is looked at under a name of its own was begun too.
+        if recording.of_task().is_none() && recording.url().contains("/tasks/UPID") {
+            let all = self.all;
+            let of = |other: &&Recording| {
+                other.data().as_str().is_some_and(|upid| {
+                    upid.starts_with("UPID:") && (recording.url().contains(upid) || recording.url().contains(&encoded(upid)))
+                })
+            };
+            if let Some(origin) = all.iter().find(of)
+                && !self.done.contains(origin.name.as_str())
+            {
+                self.perform(origin).await?;
+            }
+        }
         let answer = self.perform(recording).await?;
         compare::compare(recording, &answer)
     }
@@ -75,6 +91,7 @@ impl<'a> Stage<'a> {
                 && own.starts_with("UPID:")
             {
                 self.tasks.insert(recorded.to_owned(), own.to_owned());
+                self.settle(own).await;
             }
         }
         Ok(answer)
@@ -104,6 +121,17 @@ impl<'a> Stage<'a> {
             }
         };
         Some(format!("PVEAPIToken={}", self.lab.token(id)?))
+    }
+
+    /// Gives a task the time that most take, so that it does not meet what is arranged for the next recording.
+    async fn settle(&self, upid: &str) {
+        for _ in 0..SETTLED {
+            let status = self.ask("GET", &format!("/api2/json/nodes/pve1/tasks/{}/status", encoded(upid)), &Value::Null).await;
+            if status["data"]["status"] != "running" {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Waits for the end of the task that a URL is about.

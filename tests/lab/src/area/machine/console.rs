@@ -78,7 +78,14 @@ pub(super) fn proxy(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind, rest: &st
             return Err(Refusal::failed("unable to find a serial interface"));
         }
     }
-    let port = 5900 + vmid % 100;
+    let used = shared.look(|cluster| {
+        let consoles = cluster.tasks.all.iter().filter(|task| task.ended.is_none() && task.kind.contains("proxy"));
+        consoles.count()
+    });
+    let port = 5900 + used;
+    if term && !shared.look(|cluster| cluster.host.own_qemu) {
+        return Err(Refusal::failed(format!("Timeout while waiting for port '{port}' to get ready!")));
+    }
     let task = match (kind, term) {
         (Kind::Qemu, _) | (Kind::Lxc, false) => "vncproxy".to_owned(),
         (Kind::Lxc, true) => format!("{}proxy", prefix(kind)),
@@ -95,7 +102,6 @@ pub(super) fn proxy(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind, rest: &st
     {
         fields.insert("cert".to_owned(), json!(shared.look(|cluster| cluster.fingerprint.clone())));
         if kind == Kind::Qemu && (call.flag("websocket") || call.flag("generate-password")) {
-            fields.remove("user");
             fields.insert("ticket".to_owned(), json!(format!("{password}:{ticket}")));
             fields.insert("password".to_owned(), json!(password));
         }

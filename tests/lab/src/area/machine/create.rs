@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::restore::{self, Archive};
 use super::{clone, config as options, drive, power, rights};
 use crate::answer::Refusal;
 use crate::area::{Call, Outcome};
@@ -39,22 +40,38 @@ pub(super) fn create(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
             rights::qemu(cluster, call, &place, None, (key, Some(&config::text(value))))?;
         }
         if cluster.guests.contains_key(&vmid) && !(restores && call.flag("force")) {
-            let error = format!("unable to create VM {vmid} - {}", clone::exists(cluster, vmid));
-            return Err(Refusal::failed(error));
+            let verb = if restores { "restore" } else { "create" };
+            return Err(Refusal::failed(format!("unable to {verb} VM {vmid} - {}", clone::exists(cluster, vmid))));
+        }
+        if restores && cluster.guests.get(&vmid).is_some_and(Guest::running) {
+            return Err(Refusal::failed(format!("unable to restore VM {vmid} - vm is running")));
         }
         Ok(())
     })?;
+    let archive = call.given("archive").map(|archive| Archive {
+        volume: archive.to_owned(),
+        storage: call.given("storage").map(str::to_owned),
+        unique: call.flag("unique"),
+    });
     let node = shared.look(|cluster| call.node(cluster).map(|node| node.name.clone()))?;
     let start = call.flag("start");
     let task = if restores { "qmrestore" } else { "qmcreate" };
     Ok(worker::start(shared, call, task, &vmid.to_string(), |worker| async move {
         worker.lock(vmid).await?;
         let mut log = Vec::new();
-        let made = worker.change(|cluster| make(cluster, vmid, &node, pool, set, &mut log));
+        let made = worker.change(|cluster| {
+            let mut whole = match &archive {
+                Some(archive) => restore::config(cluster, vmid, archive, &mut log)?,
+                None => Map::new(),
+            };
+            whole.extend(set);
+            make(cluster, vmid, &node, pool, whole, &mut log)
+        });
         for line in log {
             worker.log(line);
         }
-        made.map_err(|error| format!("unable to create VM {vmid} - {error}"))?;
+        let verb = if restores { "restore" } else { "create" };
+        made.map_err(|error| format!("unable to {verb} VM {vmid} - {error}"))?;
         if start {
             worker.log("Execute autostart");
             power::autostart(&worker, Kind::Qemu, vmid, &node);

@@ -54,7 +54,7 @@ pub(super) fn migrate(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind) -> Outc
     }))
 }
 
-async fn move_away(worker: &Worker, kind: Kind, vmid: u32, target: &str, with_disks: bool) -> End {
+pub(super) async fn move_away(worker: &Worker, kind: Kind, vmid: u32, target: &str, with_disks: bool) -> End {
     let begun = clock::now();
     let what = if kind == Kind::Qemu { "VM" } else { "CT" };
     let address = worker.look(|cluster| cluster.node(target).map(|node| (node.ip.clone(), node.online)));

@@ -2,6 +2,7 @@
 
 mod agent;
 mod apply;
+mod bulk;
 mod clone;
 mod config;
 mod console;
@@ -15,6 +16,7 @@ mod migrate;
 mod net;
 mod power;
 mod process;
+mod restore;
 mod rights;
 mod shutdown;
 mod snapshot;
@@ -30,6 +32,9 @@ use crate::state::Cluster;
 
 /// Answers a write below a guest, or one that makes a guest.
 pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
+    if let Some(outcome) = bulk::write(shared, call) {
+        return Some(outcome);
+    }
     match call.operation.name.as_str() {
         "POST /nodes/{node}/qemu" => return Some(create::create(shared, call)),
         "POST /nodes/{node}/lxc" => return Some(lxc_create::create(shared, call)),

@@ -45,7 +45,7 @@ pub(super) fn power(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind, verb: &st
     let to_disk = call.flag("todisk");
     Ok(worker::start(shared, call, &task, &vmid.to_string(), |worker| async move {
         if overrule {
-            overrule_shutdowns(&worker, kind, vmid);
+            overrule_shutdowns(&worker, kind, vmid).await;
         }
         worker.lock(vmid).await?;
         worker.step(MOMENT).await;
@@ -86,7 +86,7 @@ pub(super) fn through_ha(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind, verb
 }
 
 /// Ends the shutdowns of a guest that are under way, so that stopping it need not wait for them.
-fn overrule_shutdowns(worker: &Worker, kind: Kind, vmid: u32) {
+async fn overrule_shutdowns(worker: &Worker, kind: Kind, vmid: u32) {
     let task = format!("{}shutdown", prefix(kind));
     let id = vmid.to_string();
     let tasks: Vec<String> = worker.look(|cluster| {
@@ -96,6 +96,10 @@ fn overrule_shutdowns(worker: &Worker, kind: Kind, vmid: u32) {
     let ended: Vec<String> = tasks.into_iter().filter(|upid| worker.interrupt(upid)).collect();
     if !ended.is_empty() {
         worker.log(format!("overruled {task} tasks: {}", ended.join(", ")));
+        let over = |upid: &String| worker.look(|cluster| cluster.tasks.get(upid).is_none_or(|task| task.ended.is_some()));
+        while !ended.iter().all(over) {
+            worker.step(Duration::from_millis(5)).await;
+        }
     }
 }
 

@@ -42,7 +42,7 @@ fn patience(call: &Call<'_>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(PATIENCE))
 }
 
-async fn ask(worker: &Worker, kind: Kind, vmid: u32, patience: Duration, force: bool) -> End {
+pub(super) async fn ask(worker: &Worker, kind: Kind, vmid: u32, patience: Duration, force: bool) -> End {
     let guest = worker.change(|cluster| found(cluster, vmid, kind).map(|guest| guest.clone()))?;
     locked(&guest)?;
     if !guest.running() {

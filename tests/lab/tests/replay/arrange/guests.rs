@@ -16,6 +16,14 @@ use told::Told;
 pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
     let steps = recording.steps();
     let told = Told::of(stage.all, recording);
+    if steps.get(1) == Some(&"bulk-action") {
+        for vmid in recording.all_given("vms").iter().filter_map(|vmid| vmid.parse().ok()).filter(|vmid| *vmid < 900) {
+            let config = config::nearest(stage.all, "qemu", vmid, recording.seq);
+            stage.lab.arrange(Arrange::Guest { vmid, kind: "qemu".to_owned(), config });
+            let idle = told.says("not running") || steps.last() == Some(&"start") && !told.says("already running");
+            stage.lab.arrange(Arrange::Running { vmid, running: !idle });
+        }
+    }
     let (Some(&kind @ ("qemu" | "lxc")), rest) = (steps.get(2), steps.get(3..).unwrap_or_default()) else { return };
     let Some(vmid) = rest.first().and_then(|vmid| vmid.split('%').next()?.parse::<u32>().ok()) else {
         match recording.method() {
@@ -51,9 +59,20 @@ fn place(stage: &Stage<'_>, kind: &str, vmid: u32, recording: &Recording, told: 
     if told.says("template") && !told.says("if VM is running") {
         config::template(&mut config, vmid);
     }
+    for (words, end) in [("mountpoint ", ")"), ("drive ", ")")] {
+        // The log of a copy names what is copied.
+        for named in told.missing(&format!("create full clone of {words}"), end) {
+            if let Some((key, volume)) = named.split_once(" (") {
+                let old = config[key].as_str().unwrap_or_default();
+                let rest = old.split_once(',').map_or("size=1G", |(_, rest)| rest);
+                config[key] = json!(format!("{volume},{rest}"));
+            }
+        }
+    }
     if told.says("protection mode enabled") {
         config["protection"] = json!(1);
     }
+    stage.lab.arrange(Arrange::Kvm(!told.says("KVM virtualisation configured, but not available")));
     stage.lab.arrange(Arrange::Bridge { name: "vmbr0".to_owned(), there: true });
     stage.lab.arrange(Arrange::Guest { vmid, kind: kind.to_owned(), config });
     if let Some((set, delete)) = config::pending(recording) {
@@ -174,7 +193,7 @@ async fn inside(stage: &mut Stage<'_>, vmid: u32, recording: &Recording) {
         let content = content.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
         stage.lab.arrange(Arrange::File { vmid, path, content });
     }
-    let Some(pid) = config::query(recording, "pid") else { return };
+    let Some(pid) = config::query(recording, "pid").filter(|_| recording.status() == 200) else { return };
     let of_pid = |other: &&Recording| other.data()["pid"].to_string() == pid && other.url().ends_with("/agent/exec");
     let data = recording.data();
     let command = match stage.all.iter().find(of_pid) {

@@ -42,10 +42,11 @@ pub fn known(all: &[Recording], kind: &str) -> Vec<u32> {
 
 /// What the recording that shows it and is nearest in time shows; for a guest that none shows, a plain one.
 pub fn nearest(all: &[Recording], kind: &str, vmid: u32, seq: u64) -> Value {
+    // What was shown before counts first: what came after may have been what the recording did.
     let found = all
         .iter()
         .filter(|other| shown(other) == Some((kind, vmid)))
-        .min_by_key(|other| (other.seq.abs_diff(seq), other.seq));
+        .min_by_key(|other| (other.seq > seq, other.seq.abs_diff(seq)));
     if let Some(found) = found {
         let mut config = found.data().clone();
         for beside in ["lock", "parent", "protection"] {
@@ -65,10 +66,16 @@ pub fn nearest(all: &[Recording], kind: &str, vmid: u32, seq: u64) -> Value {
             "net0": "virtio=BC:24:11:7B:EA:65,bridge=vmbr0", "scsi0": "local:220/vm-220-disk-0.raw,size=1G",
         });
     }
-    json!({
-        "name": format!("vm{vmid}"), "cores": 2, "memory": "512", "boot": "order=scsi0",
-        "scsi0": format!("local:{vmid}/vm-{vmid}-disk-0.qcow2,size=1G"),
-    })
+    // Copies are of the first one.
+    let first = all.iter().filter(|other| shown(other) == Some((kind, 100))).max_by_key(|other| other.seq);
+    let mut config = first.map_or_else(|| json!({"memory": "512"}), |first| first.data().clone());
+    for (_, value) in config.as_object_mut().into_iter().flatten() {
+        if let Some(text) = value.as_str() {
+            *value = json!(text.replace("100/vm-100-", &format!("{vmid}/vm-{vmid}-")));
+        }
+    }
+    config["name"] = json!(format!("vm{vmid}"));
+    config
 }
 
 /// The configuration before a recording.
@@ -101,6 +108,14 @@ pub fn of(all: &[Recording], kind: &str, vmid: u32, recording: &Recording) -> Va
                 config["name"] = json!(name);
             }
         }
+        // What can be kept as a snapshot is on disks that can.
+        ["feature"] if recording.data()["hasFeature"] == 1 => {
+            for (_, value) in config.as_object_mut().into_iter().flatten() {
+                if let Some(text) = value.as_str() {
+                    *value = json!(text.replace(".vmdk", ".qcow2").replace(".raw", ".qcow2"));
+                }
+            }
+        }
         _ => needed(&mut config, vmid, recording),
     }
     config
@@ -115,8 +130,13 @@ fn needed(config: &mut Value, vmid: u32, recording: &Recording) {
             config[&name] = json!(format!("local:{vmid}/vm-{vmid}-disk-8.raw,size=1G"));
         }
     }
-    // Cards that a change takes away may or may not have been there; it is no error either way.
-    let _untouched = recording.given("delete");
+    // What grew to a size was smaller.
+    if recording.steps().last() == Some(&"resize")
+        && recording.given("size").is_some_and(|size| size.len() == 2 && size != "1G")
+        && let Some(disk) = recording.given("disk")
+    {
+        config[disk] = json!(format!("local:{vmid}/vm-{vmid}-disk-0.qcow2,size=1G"));
+    }
 }
 
 /// Makes a configuration of one that a list or a status shows.

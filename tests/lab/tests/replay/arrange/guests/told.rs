@@ -14,6 +14,9 @@ impl Told {
         for (_, error) in recording.response["json"]["errors"].as_object().into_iter().flatten() {
             text = text + "\n" + error.as_str().unwrap_or_default();
         }
+        if let Some(shown) = recording.data().as_str().filter(|shown| shown.starts_with("ERROR:")) {
+            text = text + "\n" + shown;
+        }
         let mut exit = None;
         let named = |end: &str| all.iter().find(|other| other.name == format!("{}{end}", recording.name));
         if let Some(status) = named("__task_status") {
