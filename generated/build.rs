@@ -41,10 +41,16 @@ fn check(workspace: &Path, schema: &Path) -> Result<(), String> {
     let list = describe(&differences);
     let count = differences.len();
     if env::var_os("CI").is_some() {
-        return Err(format!("generated/ does not match schema/, {count} files:\n{list}run `cargo codegen`, review `git diff generated/`, and commit it"));
+        return Err(format!(
+            "generated/ does not match schema/, {count} files:\n{list}run `cargo codegen`, review `git diff generated/`, and commit it"
+        ));
     }
     match output.write(workspace, &differences) {
-        Ok(()) => Err(format!("generated/ did not match schema/; {count} files are written anew:\n{list}review `git diff generated/`, then build again")),
-        Err(error) => Err(format!("generated/ does not match schema/, {count} files, and cannot be written ({error}):\n{list}run `cargo codegen` on a writable tree")),
+        Ok(()) => Err(format!(
+            "generated/ did not match schema/; {count} files are written anew:\n{list}review `git diff generated/`, then build again"
+        )),
+        Err(error) => Err(format!(
+            "generated/ does not match schema/, {count} files, and cannot be written ({error}):\n{list}run `cargo codegen` on a writable tree"
+        )),
     }
 }

@@ -407,7 +407,19 @@ impl Operation {
 impl Parameter {
     /// A required one, known to every pinned release.
     pub const fn new(name: &'static str, place: Place, kind: Kind, role: Role) -> Self {
-        Self { name, place, kind, required: true, default: None, role, index: None, requires: None, only_with: None, releases: Releases::ALL, words: None }
+        Self {
+            name,
+            place,
+            kind,
+            required: true,
+            default: None,
+            role,
+            index: None,
+            requires: None,
+            only_with: None,
+            releases: Releases::ALL,
+            words: None,
+        }
     }
 
     /// May be left out.
@@ -467,7 +479,10 @@ impl Parameter {
         }
         let (first, last) = self.index?;
         let digits = name.strip_prefix(self.name.strip_suffix("[n]")?)?;
-        if digits.is_empty() || digits.len() > 1 && digits.starts_with('0') || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if digits.is_empty()
+            || digits.len() > 1 && digits.starts_with('0')
+            || !digits.bytes().all(|byte| byte.is_ascii_digit())
+        {
             return None;
         }
         let index = digits.parse().ok()?;

@@ -76,7 +76,7 @@ fn internal_file(model: &Model, index: &[(&str, String)]) -> String {
 
 fn lib_file(model: &Model) -> String {
     let mut text = header(model, "What pvegate knows about the PVE API, as static data: operations, types, tools.");
-    text.push_str("#![deny(warnings)]\n#![allow(clippy::unreadable_literal, clippy::wildcard_imports, reason = \"numbers stand as PVE has them, and every file of data uses the whole vocabulary\")]\n\n");
+    text.push_str("#![deny(warnings)]\n#![allow(\n    clippy::unreadable_literal,\n    clippy::wildcard_imports,\n    reason = \"numbers stand as PVE has them, and every file of data uses the whole vocabulary\"\n)]\n\n");
     for (module, skip) in [
         ("catalog", true),
         ("internal", true),
