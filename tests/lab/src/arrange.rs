@@ -115,13 +115,6 @@ pub enum Arrange {
         /// As a read shows it.
         data: Value,
     },
-    /// A program that is missing on the node, or is not.
-    Lacks {
-        /// Such as `ceph`, `skopeo`, `wget` or `zfs`.
-        program: String,
-        /// Whether it is missing.
-        missing: bool,
-    },
     /// Whether the node reaches its own API.
     ReachesItself(bool),
     /// A name that is no node of the cluster, and how passing a request on to it ends.
@@ -133,6 +126,10 @@ pub enum Arrange {
         /// The reason phrase, which has to be one that PVE knows.
         reason: String,
     },
+    /// A row of `/cluster/resources` of which no state was told yet, such as `qemu/100`.
+    Unseen(String),
+    /// Storages other than these are not there.
+    OnlyStorages(Vec<String>),
     /// The options of the datacenter.
     DatacenterOptions(Value),
     /// There is no past task.
@@ -181,6 +178,13 @@ pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
                     || !matches!(volume.content.as_str(), "images" | "rootdir")
                     || named.contains(&volume.id())
             });
+            let sizes: Vec<(String, u64)> =
+                guest.disks().map(|(_, volume, size)| (volume.to_owned(), size)).collect();
+            for volume in &mut cluster.volumes {
+                if let Some((_, size)) = sizes.iter().find(|(id, _)| *id == volume.id()) {
+                    volume.size = *size;
+                }
+            }
             if let Some(old) = cluster.guests.remove(&vmid) {
                 (guest.agent, guest.inside) = (old.agent, old.inside);
             }
@@ -229,19 +233,16 @@ pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
             let key = format!("{}{path}", cluster.local);
             cluster.facts.insert(key, data);
         }
-        Arrange::Lacks { program, missing } => {
-            if missing {
-                cluster.host.missing.insert(program);
-            } else {
-                cluster.host.missing.remove(&program);
-            }
-        }
         Arrange::ReachesItself(reaches) => cluster.host.reaches_itself = reaches,
         Arrange::Peer { name, status, reason } => {
             if let Some(peer) = Peer::of(status, &reason) {
                 cluster.peers.insert(name, peer);
             }
         }
+        Arrange::Unseen(id) => {
+            cluster.unseen.insert(id);
+        }
+        Arrange::OnlyStorages(names) => cluster.storages.retain(|name, _| names.contains(name)),
         Arrange::DatacenterOptions(options) => cluster.options = object(options),
         Arrange::NoTasks => cluster.tasks.all.clear(),
         Arrange::Task { upid, status, ended, log } => {

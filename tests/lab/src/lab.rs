@@ -171,6 +171,9 @@ impl Lab {
 
     /// Puts the cluster into a state that a test needs.
     pub fn arrange(&self, what: Arrange) {
+        if matches!(what, Arrange::Baseline | Arrange::NoTasks) {
+            self.shared.workers.interrupt_all();
+        }
         if matches!(what, Arrange::Baseline) {
             let fresh = Cluster::seeded(&self.options, &self.logins, &self.identity.fingerprint);
             self.shared.change(|cluster| {

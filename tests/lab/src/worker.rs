@@ -47,6 +47,13 @@ impl Workers {
         })
     }
 
+    /// Interrupts everything, and frees every lock.
+    pub(crate) fn interrupt_all(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.values().for_each(CancellationToken::cancel);
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn begin(&self, upid: &str) -> CancellationToken {
         let token = CancellationToken::new();
         self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(upid.to_owned(), token.clone());

@@ -85,6 +85,11 @@ pub(super) fn ask(cluster: &Cluster, call: &Call<'_>, guest: &Guest, command: &s
                 {"ip-address": format!("fe80::be24:11ff:fe00:{:x}", guest.vmid), "ip-address-type": "ipv6", "prefix": 64},
             ]},
         ]),
+        // What a first process, which nobody has to start, would tell: looking at it leaves it there.
+        "exec-status" => {
+            let secret = cluster.secrets.of("agent-exec-output");
+            return Ok(json!({"exited": 1, "exitcode": 0, "out-data": format!("export API_TOKEN={secret}\n"), "out-truncated": 0}).into());
+        }
         "file-read" => return file_read(cluster, guest, call.text("file")),
         "fsfreeze-status" => json!(if guest.inside.frozen { "frozen" } else { "thawed" }),
         "fstrim" => json!({"paths": [{"path": "/", "trimmed": 0, "minimum": 0}]}),

@@ -111,12 +111,15 @@ async fn a_body_is_refused_where_pve_reads_none() {
 }
 
 #[tokio::test]
-async fn writes_are_checked_and_then_not_simulated() {
+async fn writes_are_checked_before_they_are_done() {
     let bench = Bench::quick().await;
     let config = "/nodes/pve1/qemu/100/config";
     let seen = bench.send("PUT", config, Some("net32=virtio")).await;
     assert_eq!(seen.status, 400);
     let seen = bench.send("PUT", config, Some("memory=512")).await;
+    assert_eq!((seen.status, seen.data()), (200, serde_json::Value::Null));
+    assert_eq!(bench.get(config).await.data()["memory"], "512");
+    let seen = bench.send("POST", "/nodes/pve1/ceph/init", Some("")).await;
     assert_eq!((seen.status, seen.reason.as_str()), (500, "the lab does not simulate this yet"));
 }
 

@@ -80,7 +80,10 @@ pub(super) fn qemu(
             need("VM.Config.Disk")?;
             need("VM.PowerMgmt")
         }
-        "net" => need("VM.Config.Network"),
+        "net" => {
+            need("VM.Config.Network")?;
+            plugged(cluster, call, [value, old.as_deref()])
+        }
         "cicustom" | "cipassword" | "citype" | "ciuser" | "ciupgrade" | "nameserver" | "searchdomain" | "sshkeys"
         | "ipconfig" => self::need(cluster, call, path, &["VM.Config.Cloudinit", "VM.Config.Network"]),
         "startup" => {
@@ -99,6 +102,25 @@ pub(super) fn qemu(
         }
         _ => need("VM.Config.Options"),
     }
+}
+
+/// The networks that a card is plugged into, and was, have to be the caller's to use.
+fn plugged(cluster: &Cluster, call: &Call<'_>, cards: [Option<&str>; 2]) -> Result<(), Refusal> {
+    for card in cards.into_iter().flatten() {
+        let card = Property::read(card, &[]);
+        let Some(bridge) = card.get("bridge") else { continue };
+        let zone = cluster.sections.get("/cluster/sdn/vnets", bridge).and_then(|vnet| vnet.get("zone")?.as_str());
+        let path = format!("/sdn/zones/{}/{bridge}", zone.unwrap_or("localnetwork"));
+        let trunks = card.get("trunks").unwrap_or_default().split(';').filter(|trunk| !trunk.is_empty());
+        let vlans: Vec<&str> = card.get("tag").into_iter().chain(trunks).collect();
+        if vlans.is_empty() {
+            need(cluster, call, &path, &["SDN.Use"])?;
+        }
+        for vlan in vlans {
+            need(cluster, call, &format!("{path}/{vlan}"), &["SDN.Use"])?;
+        }
+    }
+    Ok(())
 }
 
 /// A device of the host is root's; a mapped one belongs to who may use the mapping.
@@ -124,7 +146,11 @@ pub(super) fn lxc(
     match stem(key) {
         "cores" | "cpulimit" | "cpuunits" => need("VM.Config.CPU"),
         "memory" | "swap" => need("VM.Config.Memory"),
-        "net" | "hostname" | "nameserver" | "searchdomain" => need("VM.Config.Network"),
+        "net" => {
+            need("VM.Config.Network")?;
+            plugged(cluster, call, [value, None])
+        }
+        "hostname" | "nameserver" | "searchdomain" => need("VM.Config.Network"),
         _ if is_mount(key) => {
             need("VM.Config.Disk")?;
             if value.is_some_and(|text| text.starts_with('/')) {

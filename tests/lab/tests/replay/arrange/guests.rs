@@ -193,7 +193,12 @@ async fn inside(stage: &mut Stage<'_>, vmid: u32, recording: &Recording) {
         let content = content.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
         stage.lab.arrange(Arrange::File { vmid, path, content });
     }
-    let Some(pid) = config::query(recording, "pid").filter(|_| recording.status() == 200) else { return };
+    let Some(pid) = config::query(recording, "pid") else { return };
+    if recording.status() != 200 {
+        // One that is gone was read to its end before.
+        stage.call("GET", &format!("/nodes/pve1/qemu/{vmid}/agent/exec-status?pid={pid}"), &Value::Null).await;
+        return;
+    }
     let of_pid = |other: &&Recording| other.data()["pid"].to_string() == pid && other.url().ends_with("/agent/exec");
     let data = recording.data();
     let command = match stage.all.iter().find(of_pid) {
