@@ -49,7 +49,10 @@ impl Reply {
 
     pub(crate) fn counted(data: Value, total: usize) -> Self {
         let mut beside = Map::new();
-        beside.insert("total".to_owned(), json!(total));
+        // A total of nothing is not told.
+        if total > 0 {
+            beside.insert("total".to_owned(), json!(total));
+        }
         Self { data, beside, text: None, packed: false }
     }
 }

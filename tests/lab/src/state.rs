@@ -71,6 +71,8 @@ pub(crate) struct Cluster {
     pub(crate) facts: BTreeMap<String, Value>,
     /// Names that are no nodes of the cluster and can be looked up all the same.
     pub(crate) peers: BTreeMap<String, node::Peer>,
+    /// Rows of `/cluster/resources` of which no state was told yet, such as `qemu/100`.
+    pub(crate) unseen: BTreeSet<String>,
     /// The options of the datacenter that are set.
     pub(crate) options: serde_json::Map<String, Value>,
 }

@@ -18,12 +18,23 @@ pub(crate) fn answer(schema: &Schema, cluster: &Cluster, call: &Call<'_>) -> Val
     value("", returns, call.params, cluster, 0)
 }
 
+/// What PVE's own listings leave out.
+fn unlisted(path: &str) -> &'static [&'static str] {
+    match path {
+        "/access" => &["permissions", "vncticket"],
+        "/nodes/{node}" => &["execute", "vncwebsocket"],
+        _ => &[],
+    }
+}
+
 /// A directory listing: an array whose link is the name of what is below.
 fn listing(schema: &Schema, call: &Call<'_>) -> Option<Value> {
     let returns = &call.operation.returns;
     let href = returns.get("links")?.as_array()?.first()?.get("href")?.as_str()?;
     let column = href.strip_prefix('{')?.strip_suffix('}')?;
-    let below = schema.children(call.path());
+    let unlisted = unlisted(call.path());
+    let mut below = schema.children(call.path());
+    below.retain(|name| !unlisted.contains(name));
     if below.is_empty() {
         return None;
     }

@@ -171,12 +171,65 @@ fn join(cluster: &Cluster) -> Value {
     })
 }
 
+/// Figures for monitoring: of the nodes, the guests, and the storages.
 fn metrics(cluster: &Cluster) -> Value {
     let now = clock::now();
-    let rows: Vec<Value> = cluster
-        .guests
-        .values()
-        .map(|guest| json!({"id": format!("{}/{}", guest.kind.as_str(), guest.vmid), "metric": "uptime", "type": "gauge", "timestamp": now, "value": guest.uptime()}))
-        .collect();
+    let mut rows = Vec::new();
+    let mut add = |id: &str, metric: &str, value: Value| {
+        let kind = if matches!(metric, "net_in" | "net_out" | "disk_read" | "disk_write") { "derive" } else { "gauge" };
+        rows.push(json!({"id": id, "metric": metric, "type": kind, "timestamp": now, "value": value}));
+    };
+    for node in cluster.nodes.iter().filter(|node| node.online) {
+        let id = format!("node/{}", node.name);
+        // Figures of the moment, where they are known.
+        let known = cluster.facts.get(&format!("{}/figures", node.name));
+        let figure = |name: &str, usual: Value| known.and_then(|known| known.get(name)).cloned().unwrap_or(usual);
+        for (metric, usual) in [
+            ("uptime", json!(now - cluster.booted)),
+            ("net_in", json!(0)),
+            ("net_out", json!(0)),
+            ("cpu_avg1", json!(0.42)),
+            ("cpu_avg5", json!(0.38)),
+            ("cpu_avg15", json!(0.31)),
+            ("cpu_current", json!(0.042)),
+            ("cpu_iowait", json!(0.001)),
+            ("mem_used", json!(super::node::memory_used(cluster, node))),
+            ("swap_total", json!(0)),
+            ("swap_used", json!(0)),
+            ("disk_used", json!(node.disk / 5)),
+        ] {
+            add(&id, metric, figure(metric, usual));
+        }
+        add(&id, "cpu_max", json!(node.cpus));
+        add(&id, "mem_total", json!(node.memory));
+        add(&id, "disk_total", json!(node.disk));
+        for (name, storage) in &cluster.storages {
+            if super::storage::on_node(storage, &node.name) && storage.broken.is_none() {
+                let id = format!("storage/{}/{name}", node.name);
+                add(&id, "disk_total", json!(storage.total));
+                add(&id, "disk_used", figure("disk_used", json!(storage.total / 5)));
+            }
+        }
+    }
+    for guest in cluster.guests.values() {
+        let id = format!("{}/{}", guest.kind.as_str(), guest.vmid);
+        add(&id, "uptime", json!(guest.uptime()));
+        add(&id, "cpu_max", json!(guest.cores()));
+        add(&id, "mem_total", json!(guest.memory()));
+        add(&id, "disk_total", json!(guest.disk_size()));
+        if guest.running() {
+            let figures = guest.figures();
+            for (metric, name) in [
+                ("cpu_current", "cpu"),
+                ("mem_used", "mem"),
+                ("net_in", "netin"),
+                ("net_out", "netout"),
+                ("disk_read", "diskread"),
+                ("disk_write", "diskwrite"),
+            ] {
+                add(&id, metric, figures.get(name).cloned().unwrap_or_default());
+            }
+        }
+    }
     json!({"data": rows})
 }

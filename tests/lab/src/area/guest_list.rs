@@ -69,7 +69,8 @@ fn resources(cluster: &Cluster, call: &Call<'_>, kind: Option<&str>) -> Vec<Valu
             }
         }
     }
-    if wants("sdn") {
+    // Zones are rows of kind `network`, so that asking for `sdn` finds none of them.
+    if kind.is_none() {
         for node in &cluster.nodes {
             let configured = cluster.sections.entries("/cluster/sdn/zones");
             let zones = configured.into_iter().flat_map(|zones| zones.keys().map(String::as_str));
@@ -93,9 +94,9 @@ fn resources(cluster: &Cluster, call: &Call<'_>, kind: Option<&str>) -> Vec<Valu
 /// A guest on a node that does not report is known by its id alone.
 pub(super) fn guest_row(cluster: &Cluster, call: &Call<'_>, guest: &Guest) -> Map<String, Value> {
     let id = format!("{}/{}", guest.kind.as_str(), guest.vmid);
-    let place = json!({"id": id, "node": guest.node, "type": guest.kind.as_str(), "vmid": guest.vmid});
+    let place = json!({"id": id.clone(), "node": guest.node, "type": guest.kind.as_str(), "vmid": guest.vmid});
     let mut row = object(place);
-    if cluster.node(&guest.node).is_some_and(|node| node.online) {
+    if cluster.node(&guest.node).is_some_and(|node| node.online) && !cluster.unseen.contains(&id) {
         let mut figures = figures(cluster, guest);
         for counted in ["diskread", "diskwrite"] {
             figures.entry(counted).or_insert_with(|| json!(0));
@@ -158,6 +159,10 @@ pub(super) fn ha_state<'a>(cluster: &'a Cluster, guest: &Guest) -> Option<&'a st
 }
 
 fn node_row(cluster: &Cluster, call: &Call<'_>, node: &Node) -> Value {
+    let id = format!("node/{}", node.name);
+    if cluster.unseen.contains(&id) {
+        return json!({"id": id, "node": node.name, "type": "node", "status": "unknown"});
+    }
     let mut row = object(json!({
         "id": format!("node/{}", node.name),
         "node": node.name,
@@ -169,7 +174,8 @@ fn node_row(cluster: &Cluster, call: &Call<'_>, node: &Node) -> Value {
     if listing {
         row.insert("ssl_fingerprint".to_owned(), json!(cluster.fingerprint));
     } else if node.online {
-        row.insert("cgroup-mode".to_owned(), json!(2));
+        let mode = cluster.facts.get(&format!("{}/cgroup-mode", node.name));
+        row.insert("cgroup-mode".to_owned(), mode.cloned().unwrap_or_else(|| json!(2)));
     }
     if node.online && call.may(cluster, &format!("/nodes/{}", node.name), &["Sys.Audit"]) {
         row.append(&mut object(json!({

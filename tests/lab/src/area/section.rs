@@ -143,7 +143,14 @@ fn rows(cluster: &Cluster, call: &Call<'_>, kind: &Kind) -> Vec<Value> {
 fn entry(cluster: &Cluster, call: &Call<'_>, kind: &Kind) -> Outcome {
     let id = call.text(kind.parameter);
     let mut entry = find(cluster, kind, id)?.clone();
-    entry.insert(kind.column.to_owned(), json!(id));
+    // Mappings and metric servers are shown without what the path says already.
+    let bare = kind.list.starts_with("/cluster/mapping/") || kind.list == "/cluster/metrics/server";
+    if !bare {
+        entry.insert(kind.column.to_owned(), json!(id));
+    }
+    if kind.list == "/cluster/metrics/server" {
+        return Ok(Value::Object(entry).into());
+    }
     if kind.digest != Shown::Nowhere {
         entry.insert("digest".to_owned(), json!(digest_of(cluster, kind.list)));
     }

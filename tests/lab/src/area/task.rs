@@ -48,12 +48,14 @@ fn of_cluster(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
         .iter()
         .rev()
         .filter(|task| all || task.belongs_to(call.caller))
-        .map(|task| {
+        .enumerate()
+        .map(|(nth, task)| {
             let mut row = task.row();
+            row.remove("pstart");
             if task.ended.is_some() {
                 row.remove("pid");
-                row.remove("pstart");
-                row.insert("saved".to_owned(), json!("1"));
+                // Only the newest end is still told by the node itself, the others by the file that it keeps.
+                row.insert("saved".to_owned(), if nth == 0 { json!(1) } else { json!("1") });
             }
             Value::Object(row)
         })

@@ -54,6 +54,7 @@ impl Cluster {
             host: super::Host::default(),
             facts: BTreeMap::new(),
             peers: BTreeMap::new(),
+            unseen: std::collections::BTreeSet::new(),
             options: serde_json::Map::new(),
         };
         if options.profile == Profile::Recorded {

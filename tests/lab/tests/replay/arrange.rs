@@ -8,6 +8,7 @@ mod access;
 mod guests;
 mod kept;
 mod host;
+mod resources;
 mod tasks;
 
 use lab::Arrange;
@@ -30,6 +31,7 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
     }
     access::before(stage, recording).await;
     host::before(stage, recording).await;
+    resources::before(stage, recording).await;
     tasks::before(stage, recording).await;
     guests::before(stage, recording).await;
     kept::before(stage, recording).await;

@@ -189,6 +189,8 @@ fn mask(text: &str) -> String {
             (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
             (r"\b(BC|bc):24:11(:[0-9A-Fa-f]{2}){3}", "MAC"),
             (r"ctime=\d+", "ctime=T"),
+            // The cluster log counts its lines.
+            (r"^\d+:([a-z][a-z0-9-]*)$", "N:$1"),
             (r"pveupload-[0-9a-f]+", "pveupload-ID"),
             (r"tmp_dwnl\.\d+", "tmp_dwnl.P"),
             (r"Total bytes (read|written): \d+ \([^)]*\)", "Total bytes $1: N"),

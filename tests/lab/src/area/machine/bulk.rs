@@ -89,7 +89,10 @@ async fn run(worker: &Worker, plan: &Plan, chosen: &[u32]) -> End {
     for &vmid in chosen {
         let Some((kind, running)) = worker.look(|cluster| known(cluster, vmid)) else { continue };
         let noun = noun(kind);
+        // Whether a guest runs is asked of the node's own API too.
+        let blind = !plan.of_node && !worker.look(|cluster| cluster.host.reaches_itself);
         let idle = match plan.verb.as_str() {
+            _ if blind => None,
             "start" if running => Some("already running"),
             "shutdown" | "suspend" if !running => Some("not running"),
             _ => None,
@@ -101,6 +104,11 @@ async fn run(worker: &Worker, plan: &Plan, chosen: &[u32]) -> End {
         }
         let within = if plan.verb == "shutdown" { format!(" (Timeout = {} seconds)", plan.timeout) } else { String::new() };
         worker.log(format!("{doing} {noun} {vmid}{within}"));
+        if !plan.of_node && !worker.look(|cluster| cluster.host.reaches_itself) {
+            worker.log("WARN: 500 Can't connect to localhost:8006 (Connection refused)");
+            failed.push(vmid);
+            continue;
+        }
         if let Err(error) = one(worker, plan, kind, vmid).await {
             let what = if plan.verb == "shutdown" { "Stopping" } else { doing };
             worker.log(format!("WARN: {what} {noun} {vmid} failed: {error}"));

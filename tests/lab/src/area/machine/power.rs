@@ -70,6 +70,11 @@ pub(super) fn through_ha(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind, verb
         Ok(worker::start(shared, call, task, &vmid.to_string(), |worker| async move {
             let noun = noun(kind);
             worker.log(format!("Requesting HA {} for {noun} {vmid}", task.trim_start_matches("ha")));
+            if worker.look(|cluster| cluster.host.missing.contains("syslog")) {
+                worker.log(
+                    "Unable to open syslog: Os { code: 2, kind: NotFound, message: \"No such file or directory\" }",
+                );
+            }
             worker.change(|cluster| {
                 if let Some(entry) = cluster.sections.get_mut("/cluster/ha/resources", &sid) {
                     entry.insert("state".to_owned(), state.into());

@@ -32,7 +32,7 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
         own_qemu: false,
         ha: false,
         clustered: false,
-        missing: ["ceph", "skopeo", "wget", "zfs"].map(str::to_owned).into(),
+        missing: ["ceph", "skopeo", "syslog", "wget", "zfs"].map(str::to_owned).into(),
         mounts: [("/srv/full".to_owned(), 4 << 20)].into(),
         ..Host::default()
     };
@@ -55,6 +55,7 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
         cluster.sections.put("/access/domains", realm, json!({"type": realm, "comment": comment}));
     }
     cluster.sections.put("/cluster/sdn/ipams", "pve", json!({"type": "pve"}));
+    cluster.sections.put("/cluster/acme/plugins", "standalone", json!({"type": "standalone"}));
     cluster.sections.put(
         "/cluster/notifications/matchers",
         "default-matcher",

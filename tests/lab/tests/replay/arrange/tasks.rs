@@ -20,6 +20,7 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
                 return;
             }
             stage.lab.arrange(Arrange::NoTasks);
+            stage.forget(&upid);
             one(stage, recording, upid);
         }
         _ => {}

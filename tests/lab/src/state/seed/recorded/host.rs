@@ -11,6 +11,7 @@ pub(super) fn seed(cluster: &mut Cluster) {
     };
     fact("/dns", json!({"search": "lab.test", "dns1": "127.0.0.1"}));
     fact("/config", json!({}));
+    fact("/cgroup-mode", json!(1));
     fact("/timezone", json!("Europe/Vienna"));
     fact(
         "/hosts",
