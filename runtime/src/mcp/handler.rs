@@ -34,7 +34,7 @@ const DISCOVER_TTL_MS: u64 = 3_600_000;
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// What a model is told before it sees any tool.
-const INSTRUCTIONS: &str = "pvegate reaches every operation of the Proxmox VE API on one or more clusters. \
+const INSTRUCTIONS: &str = "pvegate reads one or more Proxmox VE clusters through their whole API; this version changes nothing. \
 Common questions: list_clusters, list_guests, get_guest. For anything else: search_operations finds operations by words, \
 describe_operation tells their arguments, read runs several reads of one cluster at once (`fields` keeps answers small). \
 Guests are addressed by `cluster` and `vmid`, never by node. Lists are paged: follow `next_cursor`; `partial` with `missing` \

@@ -20,7 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Authenticator, Limits, Surface, gate::Gate};
 
 /// How long a connection may take to send a request's head, which is also how long it may be idle.
-const HEAD_TIME: Duration = Duration::from_secs(75);
+const HEAD_TIME: Duration = Duration::from_secs(30);
 
 /// Largest head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;

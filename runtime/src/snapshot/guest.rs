@@ -2,6 +2,7 @@
 //! number, kind and node may be missing.
 
 use super::Protection;
+use crate::redact;
 use crate::values::{NodeName, Vmid};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -107,7 +108,8 @@ impl GuestRow {
             vmid,
             kind,
             node,
-            name: text(item, "name").unwrap_or_default().into(),
+            // Written out without another pass of the redactor, so it is masked here.
+            name: redact::text(text(item, "name").unwrap_or_default()).into(),
             status: text(item, "status").unwrap_or("unknown").into(),
             tags: tags.into(),
             pool: text(item, "pool").filter(|pool| !pool.is_empty()).map(Arc::from),
