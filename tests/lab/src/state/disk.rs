@@ -27,7 +27,7 @@ pub(crate) fn size(bytes: u64) -> String {
     let mut size = bytes.div_ceil(512) * 512;
     let mut unit = "";
     for next in ["K", "M", "G", "T"] {
-        if size == 0 || size % 1024 != 0 {
+        if size == 0 || !size.is_multiple_of(1024) {
             break;
         }
         size /= 1024;

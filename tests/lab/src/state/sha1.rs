@@ -24,6 +24,7 @@ fn padded(text: &[u8]) -> Vec<u8> {
     padded
 }
 
+#[allow(clippy::many_single_char_names, reason = "the names of the standard")]
 fn compress(state: [u32; 5], block: &[u8]) -> [u32; 5] {
     let mut words: Vec<u32> = block
         .chunks(4)

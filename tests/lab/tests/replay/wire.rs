@@ -51,7 +51,7 @@ async fn exchange(lab: &lab::Lab, request: &[u8]) -> std::io::Result<Vec<u8>> {
     let _written = stream.write_all(request).await;
     stream.flush().await?;
     let mut bytes = Vec::new();
-    let mut chunk = [0_u8; 16 * 1024];
+    let mut chunk = vec![0_u8; 16 * 1024];
     loop {
         match stream.read(&mut chunk).await {
             Ok(0) | Err(_) => return Ok(bytes),

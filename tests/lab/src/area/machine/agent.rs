@@ -54,7 +54,9 @@ pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>, command: &str) -> Out
 }
 
 fn result(data: Value) -> Outcome {
-    Ok(json!({"result": data}).into())
+    let mut whole = Map::new();
+    whole.insert("result".to_owned(), data);
+    Ok(Value::Object(whole).into())
 }
 
 /// Starts a program. The agent's own message about one that is not there holds quotes that the daemon cannot pass on.

@@ -14,6 +14,7 @@ use crate::state::config;
 use crate::state::disk::{self, FILE, format_of, is_drive, is_mount, split};
 use crate::state::guest::{Guest, Kind};
 use crate::state::property::Property;
+use crate::state::storage::Storage;
 use crate::worker::{self, Done, Worker};
 
 /// What a clone is to be.
@@ -90,7 +91,8 @@ fn plan(cluster: &Cluster, call: &Call<'_>, kind: Kind) -> Result<Plan, Refusal>
     let mut config = guest.config.clone();
     if let Some(name) = call.given("snapname") {
         let snapshot = guest.snapshots.iter().find(|snapshot| snapshot.name == name);
-        config = snapshot.ok_or_else(|| Refusal::failed(format!("snapshot '{name}' does not exist")))?.config.clone();
+        let snapshot = snapshot.ok_or_else(|| Refusal::failed(format!("snapshot '{name}' does not exist")))?;
+        config.clone_from(&snapshot.config);
     }
     if cluster.guests.contains_key(&new) {
         return failed(match kind {
@@ -146,7 +148,7 @@ fn target_node(cluster: &Cluster, guest: &Guest, target: &str) -> Result<String,
     let Some(node) = cluster.node(target) else {
         return Err(Refusal::failed(format!("no such cluster node '{target}'")));
     };
-    let shared = |storage: &str| cluster.storages.get(storage).is_some_and(|entry| entry.shared());
+    let shared = |storage: &str| cluster.storages.get(storage).is_some_and(Storage::shared);
     let local = guest.disks().any(|(_, volume, _)| !split(volume).is_some_and(|(storage, _)| shared(storage)));
     if node.name != guest.node && local {
         let noun = noun(guest.kind);

@@ -99,7 +99,7 @@ fn make(
                     return Err(error);
                 }
             };
-        } else if config::text(&value) != "" {
+        } else if !config::text(&value).is_empty() {
             stored.insert(key, value);
         }
     }

@@ -11,6 +11,7 @@ use crate::gate::Shared;
 use crate::state::Cluster;
 use crate::state::disk::split;
 use crate::state::guest::{Guest, Kind};
+use crate::state::storage::Storage;
 use crate::worker::{self, Done, End, Worker};
 
 pub(super) fn migrate(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind) -> Outcome {
@@ -97,7 +98,7 @@ fn local_disks(cluster: &Cluster, guest: &Guest, with_disks: bool) -> Result<(),
     }
     for (_, volume, _) in guest.disks() {
         let storage = split(volume).map(|(storage, _)| storage).unwrap_or_default();
-        if !cluster.storages.get(storage).is_some_and(|entry| entry.shared()) {
+        if !cluster.storages.get(storage).is_some_and(Storage::shared) {
             return Err(format!(
                 "can't migrate VM - can't live migrate attached local disks without with-local-disks option: {volume}"
             ));

@@ -24,12 +24,11 @@ fn one(inside: &Inside, program: &str, arguments: &[String], input: &[u8], proce
         "cat" if arguments.is_empty() => process.out.extend(input),
         "cat" => {
             for path in arguments {
-                match inside.files.get(path) {
-                    Some(content) => process.out.extend(content),
-                    None => {
-                        process.err.extend(format!("cat: can't open '{path}': No such file or directory\n").bytes());
-                        process.code = Some(1);
-                    }
+                if let Some(content) = inside.files.get(path) {
+                    process.out.extend(content);
+                } else {
+                    process.err.extend(format!("cat: can't open '{path}': No such file or directory\n").bytes());
+                    process.code = Some(1);
                 }
             }
         }

@@ -51,15 +51,15 @@ pub(super) async fn ask(worker: &Worker, kind: Kind, vmid: u32, patience: Durati
     if kind == Kind::Qemu && power::agent_enabled(&guest) && !guest.agent {
         worker.log(format!("QEMU Guest Agent is not running - VM {vmid} qga command 'guest-ping' failed - got timeout"));
     }
-    if !guest.inside.obeys {
+    if guest.inside.obeys {
+        worker.step(LISTENS.min(patience)).await;
+    } else {
         worker.wait(patience).await;
         let failed = if kind == Kind::Qemu { "VM quit/powerdown failed" } else { "container did not stop" };
         if !force {
             return Err(format!("{failed} - got timeout"));
         }
         worker.log(format!("{failed} - terminating now with SIGTERM"));
-    } else {
-        worker.step(LISTENS.min(patience)).await;
     }
     power::stop(worker, kind, vmid)
 }

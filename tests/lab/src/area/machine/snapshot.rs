@@ -71,7 +71,7 @@ fn prepare(cluster: &mut Cluster, kind: Kind, vmid: u32, mut snapshot: Snapshot)
     snapshot.with_memory = snapshot.with_memory && running && kind == Kind::Qemu;
     snapshot.time = clock::now();
     snapshot.parent.clone_from(&guest.parent);
-    snapshot.config = guest.config.clone();
+    snapshot.config.clone_from(&guest.config);
     snapshot.config.remove("description");
     snapshot.config.retain(|key, _| !key.starts_with("unused"));
     snapshot.state = Some("prepare".to_owned());

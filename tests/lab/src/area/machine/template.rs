@@ -72,9 +72,11 @@ fn freeze(cluster: &mut Cluster, kind: Kind, vmid: u32, only: Option<&str>) -> R
 fn base(volume: &str) -> String {
     let Some((storage, name)) = split(volume) else { return volume.to_owned() };
     let (folder, last) = name.rsplit_once('/').map_or(("", name), |(folder, last)| (folder, last));
-    let last = last.strip_prefix("vm-").map(|rest| format!("base-{rest}")).unwrap_or_else(|| {
-        last.strip_prefix("subvol-").map_or_else(|| last.to_owned(), |rest| format!("basevol-{rest}"))
-    });
+    let last = match (last.strip_prefix("vm-"), last.strip_prefix("subvol-")) {
+        (Some(rest), _) => format!("base-{rest}"),
+        (_, Some(rest)) => format!("basevol-{rest}"),
+        _ => last.to_owned(),
+    };
     // A linked clone that becomes a template stands on its own feet.
     let folder = folder.rsplit('/').next().unwrap_or_default();
     let folder = if folder.contains("base-") { "" } else { folder };

@@ -72,12 +72,12 @@ impl Told {
         let in_list = |key: &str| data.as_array().is_some_and(|rows| rows.iter().any(|row| row.get(key).is_some()));
         match rest {
             ["pending"] => in_list("pending") || in_list("delete"),
-            ["agent", ..] | ["sendkey" | "vncproxy" | "termproxy"] => true,
-            ["monitor"] => true,
+            ["agent", ..]
+            | ["sendkey" | "vncproxy" | "termproxy" | "monitor"]
+            | ["status", "reset" | "suspend" | "resume" | "reboot"] => true,
             ["snapshot"] if recording.method() == "GET" => {
                 data.as_array().is_some_and(|rows| rows.iter().any(|row| row["running"] == 1))
             }
-            ["status", "reset" | "suspend" | "resume" | "reboot"] => true,
             ["status", "shutdown"] => recording.limited || self.says("got timeout") || self.says("interrupt"),
             ["config" | "snapshot" | "resize" | "clone" | "unlink" | "move_disk", ..] => recording.limited,
             _ => false,
