@@ -138,23 +138,23 @@ fn days(text: &str) -> Option<BTreeSet<u32>> {
 fn numbers(text: &str, least: u32, most: u32) -> Option<BTreeSet<u32>> {
     let mut found = BTreeSet::new();
     for part in text.split(',') {
-        let (range, step) = match part.split_once('/') {
-            Some((range, step)) => (range, Some(step.parse().ok().filter(|step: &u32| *step > 0)?)),
+        let (span, every) = match part.split_once('/') {
+            Some((span, every)) => (span, Some(every.parse().ok().filter(|every: &u32| *every > 0)?)),
             None => (part, None),
         };
-        let (first, last) = match (range, range.split_once("..")) {
-            ("*" | "", _) if range == "*" || step.is_some() => (least, most),
+        let (first, last) = match (span, span.split_once("..")) {
+            ("*" | "", _) if span == "*" || every.is_some() => (least, most),
             (_, Some((first, last))) => (first.parse().ok()?, last.parse().ok()?),
             (_, None) => {
-                let one = range.parse().ok()?;
-                (one, if step.is_some() { most } else { one })
+                let one = span.parse().ok()?;
+                (one, if every.is_some() { most } else { one })
             }
         };
         if first < least || last > most || first > last {
             return None;
         }
-        let step = usize::try_from(step.unwrap_or(1)).unwrap_or(1);
-        found.extend((first..=last).step_by(step));
+        let stride = usize::try_from(every.unwrap_or(1)).unwrap_or(1);
+        found.extend((first..=last).step_by(stride));
     }
     Some(found)
 }

@@ -3,6 +3,7 @@
 mod archive;
 mod run;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -121,13 +122,14 @@ fn command(call: &Call<'_>, vmids: &[u32]) -> String {
     let mut line = "vzdump".to_owned();
     if call.given("vmid").is_some() {
         for vmid in vmids {
-            line.push_str(&format!(" {vmid}"));
+            let _written = write!(line, " {vmid}");
         }
     }
     for (name, value) in call.params.iter().filter(|(name, _)| *name != "vmid") {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "_!%+,-./:@^".contains(c));
-        line.push_str(&if plain { format!(" --{name} {text}") } else { format!(" --{name} '{text}'") });
+        let quote = if plain { "" } else { "'" };
+        let _written = write!(line, " --{name} {quote}{text}{quote}");
     }
     line
 }

@@ -1,6 +1,8 @@
 //! What writes of all areas share: given values in the types that PVE stores, names to delete, digests, and entries that
 //! are made, changed and removed.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 
 use super::{Call, Outcome};
@@ -21,7 +23,8 @@ pub(super) fn within(what: &str, refusal: Refusal) -> Refusal {
     let prefix = if what.is_empty() { String::new() } else { format!("{what}: ") };
     let mut message = if plain { format!("{prefix}{message}") } else { format!("{prefix}{status} {message}") };
     for (name, error) in errors {
-        message.push_str(&format!("\n{name}: {error}"));
+        // Writing to a text does not fail.
+        let _written = write!(message, "\n{name}: {error}");
     }
     Refusal::failed(message)
 }

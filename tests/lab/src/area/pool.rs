@@ -8,8 +8,10 @@ use crate::answer::Refusal;
 use crate::gate::Shared;
 use crate::state::{Cluster, Pool};
 
+type Change = fn(&mut Cluster, &Call<'_>) -> Result<(), Refusal>;
+
 pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
-    let (what, change): (&str, fn(&mut Cluster, &Call<'_>) -> Result<(), Refusal>) =
+    let (what, change): (&str, Change) =
         match (call.operation.verb.as_str(), call.path()) {
             ("POST", "/pools") => ("create", create),
             ("PUT", "/pools" | "/pools/{poolid}") => ("update", update),

@@ -69,7 +69,7 @@ fn text<'a>(row: &'a Map<String, Value>, key: &str) -> &'a str {
 pub(super) fn apply(cluster: &mut Cluster, read: &str, data: Value) {
     let read = Read::new(read);
     match read.steps.as_slice() {
-        ["storage", ..] | ["nodes", _, "storage", ..] => storage::apply(cluster, &read, data),
+        ["storage", ..] | ["nodes", _, "storage", ..] => storage::apply(cluster, &read, &data),
         ["nodes", _, "vzdump", "extractconfig"] => storage::archived(cluster, &read, &data),
         ["pools"] => match (read.asked("poolid"), data.as_array().and_then(|all| all.first())) {
             (Some(name), Some(pool)) => pool_of(cluster, name, pool),
@@ -85,7 +85,7 @@ pub(super) fn apply(cluster: &mut Cluster, read: &str, data: Value) {
             subnets(cluster, vnet, rest.first().copied(), &data);
         }
         steps if steps.contains(&"firewall") => firewall::apply(cluster, steps, data),
-        _ => entries(cluster, &read, data),
+        _ => entries(cluster, &read, &data),
     }
 }
 
@@ -102,11 +102,11 @@ fn kept(row: &Map<String, Value>, column: &str) -> Value {
     Value::Object(entry)
 }
 
-fn entries(cluster: &mut Cluster, read: &Read<'_>, data: Value) {
+fn entries(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
     let path = format!("/{}", read.steps.join("/"));
     for (list, column) in LISTS {
         if path == *list {
-            let all: Entries = rows(&data).map(|row| (text(row, column).to_owned(), object(kept(row, column)))).collect();
+            let all: Entries = rows(data).map(|row| (text(row, column).to_owned(), object(kept(row, column)))).collect();
             if read.asked("running") == Some("1") {
                 let mut running = cluster.sdn.running.take().unwrap_or_default();
                 running.set(list, all);
@@ -114,12 +114,12 @@ fn entries(cluster: &mut Cluster, read: &Read<'_>, data: Value) {
                 return;
             }
             let waits = read.asked("pending") == Some("1") && PENDING.contains(list);
-            if waits && rows(&data).all(|row| text(row, "state") == "new") {
+            if waits && rows(data).all(|row| text(row, "state") == "new") {
                 cluster.sdn.running = None;
             }
             cluster.sections.set(list, all);
         } else if let Some(id) = path.strip_prefix(list).and_then(|rest| rest.strip_prefix('/')).filter(|id| !id.contains('/'))
-            && let Value::Object(row) = &data
+            && let Value::Object(row) = data
         {
             cluster.sections.put(list, id, kept(row, column));
         }

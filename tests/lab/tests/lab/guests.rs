@@ -7,7 +7,7 @@ use crate::client::Bench;
 
 impl Bench {
     /// Sends what begins a task, and says how the task ended.
-    async fn task(&self, method: &str, path: &str, form: Option<&str>) -> String {
+    pub(crate) async fn task(&self, method: &str, path: &str, form: Option<&str>) -> String {
         let seen = self.send(method, path, form).await;
         let upid = seen.data().as_str().unwrap_or_default().to_owned();
         assert!(upid.starts_with("UPID:"), "{seen:?}");

@@ -12,6 +12,7 @@ mod client;
 
 mod faults;
 mod guests;
+mod kept;
 mod logins;
 mod reads;
 mod requests;

@@ -38,8 +38,9 @@ pub(super) fn file(guest: &Guest) -> String {
         .collect();
     lines.sort();
     let notes = guest.text("description").unwrap_or_default();
-    let notes: String = notes.lines().map(|line| format!("#{}\n", line.replace('%', "%25").replace(':', "%3A"))).collect();
-    notes + &lines.concat()
+    let notes: Vec<String> =
+        notes.lines().map(|line| format!("#{}\n", line.replace('%', "%25").replace(':', "%3A"))).collect();
+    notes.concat() + &lines.concat()
 }
 
 /// The archive that a backup of a guest makes, as a volume.

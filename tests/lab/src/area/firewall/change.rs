@@ -18,7 +18,7 @@ pub(in crate::area) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Ou
     let (scope, rest) = scope(call)?;
     let change: fn(&mut Cluster, &Call<'_>, &str) -> Changed = match (call.operation.verb.as_str(), rest) {
         ("PUT", "/options") => options,
-        ("POST", "/rules") | ("POST", "/groups/{group}") => add_rule,
+        ("POST", "/rules" | "/groups/{group}") => add_rule,
         ("PUT", "/rules/{pos}" | "/groups/{group}/{pos}") => change_rule,
         ("DELETE", "/rules/{pos}" | "/groups/{group}/{pos}") => delete_rule,
         ("POST", "/aliases") => add_alias,

@@ -32,6 +32,8 @@ const THINGS: &[Thing] = &[
     Thing { list: "/cluster/sdn/prefix-lists", id: "id", noun: "prefix list" },
 ];
 
+type Change = fn(&mut Cluster, &Call<'_>, &Thing) -> Result<(), Refusal>;
+
 pub(in crate::area) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
     let verb = call.operation.verb.as_str();
     match (verb, call.path()) {
@@ -45,7 +47,7 @@ pub(in crate::area) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Ou
     let thing = THINGS.iter().find(|thing| {
         path == thing.list || path.strip_prefix(thing.list) == Some(&format!("/{{{}}}", thing.id))
     })?;
-    let (what, change): (&str, fn(&mut Cluster, &Call<'_>, &Thing) -> Result<(), Refusal>) = match verb {
+    let (what, change): (&str, Change) = match verb {
         "POST" => ("create", create),
         "PUT" => ("update", update),
         "DELETE" => ("delete", delete),

@@ -75,11 +75,9 @@ pub(super) fn check(kind: &str, given: &Map<String, Value>, new: bool) -> Result
 pub(super) fn content(kind: &str) -> &'static str {
     match kind {
         "dir" => "images,rootdir,vztmpl,iso,backup,snippets",
-        "pbs" => "backup",
-        "nfs" | "cifs" => "images",
-        "cephfs" => "backup",
+        "pbs" | "cephfs" => "backup",
         "esxi" => "import",
-        "iscsi" | "zfs" | "iscsidirect" => "images",
+        "nfs" | "cifs" | "iscsi" | "zfs" | "iscsidirect" => "images",
         _ => "images,rootdir",
     }
 }

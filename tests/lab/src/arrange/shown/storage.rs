@@ -7,30 +7,30 @@ use crate::state::Cluster;
 use crate::state::guest::{Guest, Kind, object};
 use crate::state::storage::{Storage, Volume};
 
-pub(super) fn apply(cluster: &mut Cluster, read: &Read<'_>, data: Value) {
+pub(super) fn apply(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
     match read.steps.as_slice() {
         ["storage"] => {
             cluster.storages.clear();
-            for row in rows(&data) {
+            for row in rows(data) {
                 define(cluster, row);
             }
         }
         ["storage", _] => {
-            if let Value::Object(row) = &data {
+            if let Value::Object(row) = data {
                 define(cluster, row);
             }
         }
         ["nodes", _, "storage"] => {
             if read.query.is_empty() {
-                let named: Vec<&str> = rows(&data).map(|row| text(row, "storage")).collect();
+                let named: Vec<&str> = rows(data).map(|row| text(row, "storage")).collect();
                 cluster.storages.retain(|name, _| named.contains(&name.as_str()));
             }
-            for row in rows(&data) {
+            for row in rows(data) {
                 used(cluster, text(row, "storage"), row);
             }
         }
         ["nodes", _, "storage", name, "status"] => {
-            if let Value::Object(row) = &data {
+            if let Value::Object(row) = data {
                 used(cluster, name, row);
             }
         }
@@ -40,18 +40,18 @@ pub(super) fn apply(cluster: &mut Cluster, read: &Read<'_>, data: Value) {
                     && read.asked("vmid").is_none_or(|vmid| volume.vmid.is_some_and(|own| own.to_string() == vmid))
             };
             cluster.volumes.retain(|volume| volume.storage != **name || !wanted(volume));
-            for row in rows(&data) {
+            for row in rows(data) {
                 put(cluster, text(row, "volid"), row);
             }
         }
         ["nodes", _, "storage", name, "content", volume @ ..] => {
-            if let Value::Object(row) = &data {
+            if let Value::Object(row) = data {
                 put(cluster, &id(name, volume), row);
             }
         }
         ["nodes", _, "storage", name, "prunebackups"] => {
             cluster.volumes.retain(|volume| volume.storage != **name || volume.content != "backup");
-            for row in rows(&data) {
+            for row in rows(data) {
                 let mut row = row.clone();
                 let kept = text(&row, "mark") == "protected";
                 row.insert("protected".to_owned(), json!(u8::from(kept)));

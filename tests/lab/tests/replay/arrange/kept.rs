@@ -137,16 +137,13 @@ fn made(recording: &Recording) -> Option<String> {
         }
         "zones" => "zone",
         "vnets" => "vnet",
-        "subnets" => {
-            // Its id begins with the zone, which the request does not name.
-            return None;
-        }
         "controllers" => "controller",
         "resources" => "sid",
         "rules" if path.starts_with("/cluster/ha") => "rule",
         "backup" | "replication" => "id",
         "aliases" | "ipset" | "gotify" | "sendmail" | "smtp" | "webhook" | "matchers" => "name",
         "groups" => "group",
+        // The id of a subnet begins with the zone, which the request does not name.
         _ => return None,
     };
     Some(format!("{path}/{}", recording.given(key)?))
