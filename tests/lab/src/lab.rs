@@ -149,24 +149,33 @@ impl Lab {
         self.directory.path()
     }
 
+    /// The credential of the profile's own token for a purpose.
+    fn own_token(&self, id: &str, secret: &str, recorded: &str) -> String {
+        match self.options.profile {
+            Profile::Small => format!("{id}={secret}"),
+            Profile::Recorded => format!("{recorded}={}", self.logins.other),
+        }
+    }
+
     /// A token with all rights, `user@realm!name=secret`.
     pub fn full_token(&self) -> String {
-        format!("pvegate@pve!full={}", self.logins.full)
+        self.own_token("pvegate@pve!full", &self.logins.full, "automation@pve!full")
     }
 
     /// A token that may see, and change nothing (`PVEAuditor` on `/`).
     pub fn audit_token(&self) -> String {
-        format!("auditor@pve!audit={}", self.logins.audit)
+        self.own_token("auditor@pve!audit", &self.logins.audit, "auditor@pve!ro")
     }
 
-    /// A separated token that sees and starts the guests of pool `ci`, and nothing else.
+    /// A separated token that sees and starts the guests of pool `ci`, and nothing else. In the recorded cluster one that
+    /// has no right yet.
     pub fn scoped_token(&self) -> String {
-        format!("ci@pve!ci={}", self.logins.scoped)
+        self.own_token("ci@pve!ci", &self.logins.scoped, "automation@pve!sep")
     }
 
     /// A token without any right: PVE shows it empty lists.
     pub fn blind_token(&self) -> String {
-        format!("nobody@pve!none={}", self.logins.blind)
+        self.own_token("nobody@pve!none", &self.logins.blind, "nobody@pve!none")
     }
 
     /// Puts the cluster into a state that a test needs.

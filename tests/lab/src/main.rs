@@ -28,6 +28,8 @@ struct Cli {
 enum Profile {
     /// One cluster: a node, a dead peer, 40 guests of both kinds.
     Small,
+    /// One node with three VMs and a container: the state that recordings of genuine PVE start from.
+    Recorded,
 }
 
 #[tokio::main]
@@ -44,8 +46,11 @@ async fn main() -> ExitCode {
 async fn run(cli: &Cli) -> anyhow::Result<()> {
     let filter = EnvFilter::try_from_env("PVEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let Profile::Small = cli.profile;
-    let lab = Lab::start(Options { port: cli.pve_port, ..Options::default() }).await?;
+    let profile = match cli.profile {
+        Profile::Small => lab::Profile::Small,
+        Profile::Recorded => lab::Profile::Recorded,
+    };
+    let lab = Lab::start(Options { profile, port: cli.pve_port, ..Options::default() }).await?;
     let front = Front::start(&[("lab", &lab)], FrontOptions { port: cli.mcp_port, ..FrontOptions::default() }).await?;
     if cli.json {
         println!("{}", as_json(&lab, &front));

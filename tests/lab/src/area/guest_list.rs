@@ -64,7 +64,7 @@ fn resources(cluster: &Cluster, call: &Call<'_>, kind: Option<&str>) -> Vec<Valu
                 if super::storage::on_node(storage, &node.name)
                     && call.may(cluster, &format!("/storage/{name}"), &["Datastore.Audit"])
                 {
-                    rows.push(storage_row(node, name, storage));
+                    rows.push(storage_row(cluster, node, name, storage));
                 }
             }
         }
@@ -191,9 +191,10 @@ fn node_row(cluster: &Cluster, call: &Call<'_>, node: &Node) -> Value {
     Value::Object(row)
 }
 
-fn storage_row(node: &Node, name: &str, storage: &Storage) -> Value {
-    let usable = node.online && storage.broken.is_none() && storage.enabled();
-    json!({
+/// Of a storage that cannot be used nothing but its definition is known.
+fn storage_row(cluster: &Cluster, node: &Node, name: &str, storage: &Storage) -> Value {
+    let usable = node.online && storage.enabled() && super::storage::works(cluster, name, storage);
+    let mut row = object(json!({
         "id": format!("storage/{}/{name}", node.name),
         "storage": name,
         "node": node.name,
@@ -202,9 +203,12 @@ fn storage_row(node: &Node, name: &str, storage: &Storage) -> Value {
         "content": storage.text("content"),
         "shared": u8::from(storage.shared()),
         "status": if usable { "available" } else { "unknown" },
-        "disk": if usable { storage.total / 3 } else { 0 },
-        "maxdisk": if usable { storage.total } else { 0 },
-    })
+    }));
+    if usable {
+        row.insert("disk".to_owned(), json!(storage.total / 3));
+        row.insert("maxdisk".to_owned(), json!(storage.total));
+    }
+    Value::Object(row)
 }
 
 fn pools(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
@@ -260,7 +264,7 @@ fn members(cluster: &Cluster, call: &Call<'_>, name: &str) -> Vec<Value> {
         && let (Some(pool), Some(node)) = (cluster.pools.get(name), cluster.node(&cluster.local))
     {
         let storages = pool.storages.iter().filter_map(|name| Some((name, cluster.storages.get(name)?)));
-        rows.extend(storages.map(|(name, storage)| storage_row(node, name, storage)));
+        rows.extend(storages.map(|(name, storage)| storage_row(cluster, node, name, storage)));
     }
     rows
 }

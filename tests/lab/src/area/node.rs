@@ -82,11 +82,14 @@ fn lacking(cluster: &Cluster, call: &Call<'_>, rest: &str) -> Option<Outcome> {
         _ if rest.starts_with("/disks/zfs") && lacks("zfs") => "zfsutils-linux not installed".to_owned(),
         "/query-oci-repo-tags" if lacks("skopeo") => "Install 'skopeo' to list tags from OCI registries.".to_owned(),
         _ if rest.starts_with("/ceph") && lacks("ceph") => "binary not installed: /usr/bin/ceph-mon".to_owned(),
-        // The lab reaches no other host.
+        // Hosts of the lab's own domain answer; nothing listens on others.
         "/query-url-metadata" => {
             let url = call.text("url");
             let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
             let host = rest.split('/').next().unwrap_or_default();
+            if host.split(':').next().is_some_and(|name| name.ends_with(".lab.test")) {
+                return None;
+            }
             let port = if scheme == "https" { ":443" } else { ":80" };
             let port = if host.contains(':') { "" } else { port };
             format!("invalid server response: '500 Can't connect to {host}{port} (Connection refused)'")

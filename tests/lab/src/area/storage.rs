@@ -40,6 +40,11 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     })
 }
 
+/// Whether a storage works on the node that listens.
+pub(super) fn works(cluster: &Cluster, name: &str, storage: &Storage) -> bool {
+    storage.broken.is_none() && plugin::activate(cluster, name, storage, false).is_none()
+}
+
 /// Whether a storage is meant for a node.
 pub(super) fn on_node(storage: &Storage, node: &str) -> bool {
     let nodes = storage.text("nodes");

@@ -6,8 +6,7 @@
 //! `X__task_status` and `X__task_log` are asked of the task that `X` began.
 //!
 //! One area, with every difference: `PVEGATE_REPLAY_AREA=qemu cargo test -p lab --test replay -- --nocapture`. Further:
-//! `PVEGATE_REPLAY_NAME=text` takes only recordings whose name contains the text, `PVEGATE_REPLAY_STRICT=1` makes
-//! differences fail the test.
+//! `PVEGATE_REPLAY_NAME=text` takes only recordings whose name contains the text. Any difference fails the test.
 //!
 //! What is excepted stands in `tests/lab/tests/exceptions.txt`, one `name: reason` a line; what no comparison looks at is
 //! [`compare::IGNORED`].
@@ -85,8 +84,7 @@ async fn the_lab_answers_as_the_recordings_do() {
     for (area, count) in &counts {
         println!("{area}: {} matched, {} different, {} excepted", count.matched, count.different, count.excepted);
     }
-    let strict = std::env::var_os("PVEGATE_REPLAY_STRICT").is_some();
-    assert!(!strict || differences.is_empty(), "{} recordings are answered differently", differences.len());
+    assert!(differences.is_empty(), "{} recordings are answered differently", differences.len());
 }
 
 /// The exceptions are few, and none is about what every client meets.
