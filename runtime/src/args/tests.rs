@@ -210,6 +210,7 @@ fn every_pattern_compiles() {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "calls read better with the value in place")]
 fn refused(name: &str, arguments: Json) -> Vec<(String, String)> {
     decode(operation(name).unwrap(), arguments.as_object().unwrap(), Release::NEWEST).unwrap_err().problems
 }

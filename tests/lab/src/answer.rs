@@ -120,7 +120,14 @@ pub(crate) enum Connection {
 impl Answer {
     /// A status and its reason phrase, nothing else.
     pub(crate) fn bare(status: u16, reason: impl Into<String>) -> Self {
-        Self { status, reason: reason.into(), content_type: None, body: Bytes::new(), connection: Connection::Own, packed: false }
+        Self {
+            status,
+            reason: reason.into(),
+            content_type: None,
+            body: Bytes::new(),
+            connection: Connection::Own,
+            packed: false,
+        }
     }
 
     /// What PVE's proxy itself complains about: plain text without a content type.

@@ -149,6 +149,7 @@ pub enum Arrange {
     NoGuest(u32),
 }
 
+#[allow(clippy::too_many_lines, reason = "one arm for each thing that can be arranged")]
 pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
     match what {
         Arrange::Shows { read, data } => shown::apply(cluster, &read, data),
@@ -178,8 +179,7 @@ pub(crate) fn apply(cluster: &mut Cluster, what: Arrange) {
                     || !matches!(volume.content.as_str(), "images" | "rootdir")
                     || named.contains(&volume.id())
             });
-            let sizes: Vec<(String, u64)> =
-                guest.disks().map(|(_, volume, size)| (volume.to_owned(), size)).collect();
+            let sizes: Vec<(String, u64)> = guest.disks().map(|(_, volume, size)| (volume.to_owned(), size)).collect();
             for volume in &mut cluster.volumes {
                 if let Some((_, size)) = sizes.iter().find(|(id, _)| *id == volume.id()) {
                     volume.size = *size;
@@ -293,10 +293,8 @@ fn volume(cluster: &mut Cluster, id: &str, vmid: Option<u32>) {
     if cluster.volumes.iter().any(|volume| volume.id() == id) {
         return;
     }
-    let content = match name.split('/').next() {
-        Some(content @ ("iso" | "vztmpl" | "backup" | "snippets" | "import")) => content,
-        _ => "images",
-    };
+    let known = |content: &&str| matches!(*content, "iso" | "vztmpl" | "backup" | "snippets" | "import");
+    let content = name.split('/').next().filter(known).unwrap_or("images");
     let format = name.split_once('.').map_or("raw", |(_, end)| end);
     cluster.volumes.push(Volume {
         storage: storage.to_owned(),

@@ -31,7 +31,8 @@ impl Calendar {
             "semiannually" | "semi-annually" => "*-1,7-1 00:00",
             other => other,
         };
-        let mut event = Self { days: (0..7).collect(), dates: None, hours: (0..1).collect(), minutes: (0..1).collect() };
+        let mut event =
+            Self { days: (0..7).collect(), dates: None, hours: (0..1).collect(), minutes: (0..1).collect() };
         let parts: Vec<&str> = spelled.split_whitespace().collect();
         if parts.is_empty() || parts.len() > 3 {
             return None;
@@ -69,7 +70,9 @@ impl Calendar {
 
     fn due(&self, minute: i64) -> bool {
         let part = |value: i64| u32::try_from(value).unwrap_or_default();
-        if !self.minutes.contains(&part(minute.rem_euclid(60))) || !self.hours.contains(&part(minute.div_euclid(60).rem_euclid(24))) {
+        if !self.minutes.contains(&part(minute.rem_euclid(60)))
+            || !self.hours.contains(&part(minute.div_euclid(60).rem_euclid(24)))
+        {
             return false;
         }
         let day = minute.div_euclid(24 * 60);

@@ -9,9 +9,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Response;
 use http::header::{CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::Response;
 use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::{Body as _, Incoming};
 use serde_json::Value;

@@ -81,7 +81,8 @@ fn names(header: &[u8]) -> Option<(String, Option<String>)> {
     let text = String::from_utf8_lossy(header);
     let rest = text.strip_prefix("Content-Disposition: form-data; name=\"")?;
     let (name, rest) = rest.split_once('"')?;
-    let file = rest.strip_prefix("; filename=\"").and_then(|rest| rest.split_once('"')).map(|(file, _)| file.to_owned());
+    let file =
+        rest.strip_prefix("; filename=\"").and_then(|rest| rest.split_once('"')).map(|(file, _)| file.to_owned());
     Some((name.to_owned(), file))
 }
 

@@ -7,9 +7,9 @@ pub(crate) mod guest;
 pub(crate) mod inside;
 pub(crate) mod node;
 pub(crate) mod property;
+pub(crate) mod sdn;
 pub(crate) mod secrets;
 pub(crate) mod section;
-pub(crate) mod sdn;
 mod seed;
 pub(crate) mod sha1;
 pub(crate) mod storage;
@@ -79,6 +79,7 @@ pub(crate) struct Cluster {
 
 /// What the nodes are able to run.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each says on its own whether something is there")]
 pub(crate) struct Host {
     /// Whether KVM is there.
     pub(crate) kvm: bool,

@@ -9,10 +9,7 @@ fn access() -> Access {
         enable: true,
         expire: 0,
         groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-        tokens: BTreeMap::from([(
-            "t".to_owned(),
-            Token { secret: "s".to_owned(), privsep, expire: 0, comment: None },
-        )]),
+        tokens: BTreeMap::from([("t".to_owned(), Token { secret: "s".to_owned(), privsep, expire: 0, comment: None })]),
         ..User::default()
     };
     let grant = |path: &str, subject: Subject, role: &str, propagate: bool| Grant {

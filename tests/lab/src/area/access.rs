@@ -234,7 +234,8 @@ fn permissions(cluster: &Cluster, call: &Call<'_>) -> Outcome {
             cluster.privileges(&caller, path)
         }
     };
-    let mut paths: BTreeSet<&str> = ["/", "/access", "/access/groups", "/nodes", "/pool", "/sdn", "/storage", "/vms"].into();
+    let mut paths: BTreeSet<&str> =
+        ["/", "/access", "/access/groups", "/nodes", "/pool", "/sdn", "/storage", "/vms"].into();
     paths.extend(cluster.access.acl.iter().map(|grant| grant.path.as_str()));
     if let Some(path) = call.given("path") {
         paths = [path].into();

@@ -102,8 +102,18 @@ pub(super) fn ask(cluster: &Cluster, call: &Call<'_>, guest: &Guest, command: &s
 
 /// Commands that the agent says it knows.
 const COMMANDS: [&str; 12] = [
-    "ping", "exec", "exec-status", "get-osinfo", "get-host-name", "get-time", "get-users", "get-fsinfo", "file-read",
-    "file-write", "fsfreeze-freeze", "shutdown",
+    "ping",
+    "exec",
+    "exec-status",
+    "get-osinfo",
+    "get-host-name",
+    "get-time",
+    "get-users",
+    "get-fsinfo",
+    "file-read",
+    "file-write",
+    "fsfreeze-freeze",
+    "shutdown",
 ];
 
 fn counted(packets: u64) -> Value {

@@ -26,7 +26,8 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
 fn defaults(cluster: &Cluster, call: &Call<'_>) -> Value {
     let name = call.given("storage").unwrap_or("local");
     let storage = cluster.storages.get(name);
-    let keep = storage.map(|storage| storage.text("prune-backups")).filter(|keep| !keep.is_empty()).unwrap_or("keep-all=1");
+    let keep =
+        storage.map(|storage| storage.text("prune-backups")).filter(|keep| !keep.is_empty()).unwrap_or("keep-all=1");
     let path = storage.map(|storage| storage.text("path")).filter(|path| !path.is_empty()).unwrap_or("/var/lib/vz");
     json!({
         "all": 0, "bwlimit": 0, "compress": "0", "dumpdir": format!("{path}/dump"), "fleecing": {"enabled": 0},

@@ -88,9 +88,11 @@ fn status(cluster: &Cluster) -> Value {
 fn options(cluster: &Cluster, call: &Call<'_>) -> Value {
     let secrets = &cluster.secrets;
     let mut all = if cluster.host.clustered { seeded_options(secrets) } else { Map::new() };
-    all.extend(object(super::cluster_write::shown_options(cluster)).into_iter().filter(|(name, _)| {
-        !cluster.host.clustered || cluster.options.contains_key(name)
-    }));
+    all.extend(
+        object(super::cluster_write::shown_options(cluster))
+            .into_iter()
+            .filter(|(name, _)| !cluster.host.clustered || cluster.options.contains_key(name)),
+    );
     if !call.may(cluster, "/", &["Sys.Audit"]) {
         all.retain(|key, _| matches!(key.as_str(), "console" | "tag-style" | "allowed-tags"));
     }

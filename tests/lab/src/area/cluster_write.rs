@@ -22,8 +22,9 @@ pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
     if call.operation.name == "PUT /cluster/options" {
         return Some(shared.change(|cluster| options(cluster, call)));
     }
-    let (list, what, missing) =
-        LISTS.into_iter().find(|(list, _, _)| call.path() == *list || call.path().starts_with(&format!("{list}/{{")))?;
+    let (list, what, missing) = LISTS
+        .into_iter()
+        .find(|(list, _, _)| call.path() == *list || call.path().starts_with(&format!("{list}/{{")))?;
     Some(shared.change(|cluster| entry(cluster, call, list, (what, missing))))
 }
 
@@ -74,9 +75,10 @@ pub(super) fn shown_options(cluster: &Cluster) -> Value {
     let mut shown = object(json!({"allowed-tags": [], "description": "", "mac_prefix": "BC:24:11"}));
     for (name, value) in &cluster.options {
         let value = match (name.as_str(), value.as_str()) {
-            ("migration" | "crs" | "ha" | "notify" | "tag-style" | "user-tag-access" | "next-id" | "replication", Some(text)) => {
-                Value::Object(super::entry::properties(text))
-            }
+            (
+                "migration" | "crs" | "ha" | "notify" | "tag-style" | "user-tag-access" | "next-id" | "replication",
+                Some(text),
+            ) => Value::Object(super::entry::properties(text)),
             _ => value.clone(),
         };
         shown.insert(name.clone(), value);

@@ -31,7 +31,10 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         }
         "/rules" => Ok(Value::Array(rules(firewall)).into()),
         "/rules/{pos}" => rule(firewall, call),
-        "/aliases" => Ok(Value::Array(firewall.aliases.iter().map(|(name, alias)| Value::Object(self::alias(firewall, name, alias))).collect()).into()),
+        "/aliases" => Ok(Value::Array(
+            firewall.aliases.iter().map(|(name, alias)| Value::Object(self::alias(firewall, name, alias))).collect(),
+        )
+        .into()),
         "/aliases/{name}" => {
             let name = call.text("name");
             let found = firewall.alias(name).and_then(|name| firewall.aliases.get_key_value(&name));
@@ -39,7 +42,9 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
             found.map(|(name, found)| Value::Object(alias(firewall, name, found)).into())
         }
         "/ipset" => Ok(sets(firewall).into()),
-        "/ipset/{name}" => entries(firewall, call).map(|rows| Value::Array(rows.into_iter().map(Value::Object).collect()).into()),
+        "/ipset/{name}" => {
+            entries(firewall, call).map(|rows| Value::Array(rows.into_iter().map(Value::Object).collect()).into())
+        }
         "/ipset/{name}/{cidr}" => entries(firewall, call).and_then(|rows| {
             let wanted = clean(call.text("cidr"));
             rows.into_iter()

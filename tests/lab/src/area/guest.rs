@@ -5,24 +5,57 @@ use serde_json::{Map, Value, json};
 use super::{Call, Outcome};
 use crate::answer::Refusal;
 use crate::clock;
-use crate::state::guest::{Guest, Kind, object};
 use crate::state::Cluster;
+use crate::state::guest::{Guest, Kind, object};
 
 /// What PVE lists below a VM, a container, and their switches; not all that is there.
 const INDEXES: [(&str, &[&str]); 4] = [
     (
         "/nodes/{node}/qemu/{vmid}",
         &[
-            "config", "cloudinit", "pending", "status", "unlink", "vncproxy", "termproxy", "migrate", "resize", "move", "rrd",
-            "rrddata", "monitor", "agent", "snapshot", "spiceproxy", "sendkey", "firewall", "mtunnel", "remote_migrate",
+            "config",
+            "cloudinit",
+            "pending",
+            "status",
+            "unlink",
+            "vncproxy",
+            "termproxy",
+            "migrate",
+            "resize",
+            "move",
+            "rrd",
+            "rrddata",
+            "monitor",
+            "agent",
+            "snapshot",
+            "spiceproxy",
+            "sendkey",
+            "firewall",
+            "mtunnel",
+            "remote_migrate",
         ],
     ),
     ("/nodes/{node}/qemu/{vmid}/status", &["current", "start", "stop", "reset", "shutdown", "suspend", "reboot"]),
     (
         "/nodes/{node}/lxc/{vmid}",
         &[
-            "config", "pending", "status", "vncproxy", "termproxy", "vncwebsocket", "spiceproxy", "migrate", "clone", "rrd",
-            "rrddata", "firewall", "snapshot", "resize", "interfaces", "mtunnel", "remote_migrate",
+            "config",
+            "pending",
+            "status",
+            "vncproxy",
+            "termproxy",
+            "vncwebsocket",
+            "spiceproxy",
+            "migrate",
+            "clone",
+            "rrd",
+            "rrddata",
+            "firewall",
+            "snapshot",
+            "resize",
+            "interfaces",
+            "mtunnel",
+            "remote_migrate",
         ],
     ),
     ("/nodes/{node}/lxc/{vmid}/status", &["current", "start", "stop", "shutdown", "migrate"]),

@@ -85,20 +85,21 @@ fn manager(cluster: &Cluster) -> Value {
 }
 
 pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
-    let (what, change): (&str, fn(&mut Cluster, &Call<'_>) -> Changed) = match (call.operation.verb.as_str(), call.path()) {
-        ("POST", RESOURCES) => ("", create),
-        ("PUT", "/cluster/ha/resources/{sid}") => ("update resource failed", update),
-        ("DELETE", "/cluster/ha/resources/{sid}") => ("", delete),
-        ("POST", "/cluster/ha/resources/{sid}/migrate" | "/cluster/ha/resources/{sid}/relocate") => ("", send),
-        ("POST", RULES) => ("create ha rule failed", create_rule),
-        ("PUT", "/cluster/ha/rules/{rule}") => ("update ha rule failed", update_rule),
-        ("DELETE", "/cluster/ha/rules/{rule}") => ("delete ha rule failed", delete_rule),
-        ("POST", "/cluster/ha/groups") => ("", |_, _| Err(migrated("create group"))),
-        ("PUT", "/cluster/ha/groups/{group}") => ("", |_, _| Err(migrated("update group"))),
-        ("DELETE", "/cluster/ha/groups/{group}") => ("", |_, _| Err(migrated("delete group"))),
-        ("POST", "/cluster/ha/status/arm-ha" | "/cluster/ha/status/disarm-ha") => return Some(done()),
-        _ => return None,
-    };
+    let (what, change): (&str, fn(&mut Cluster, &Call<'_>) -> Changed) =
+        match (call.operation.verb.as_str(), call.path()) {
+            ("POST", RESOURCES) => ("", create),
+            ("PUT", "/cluster/ha/resources/{sid}") => ("update resource failed", update),
+            ("DELETE", "/cluster/ha/resources/{sid}") => ("", delete),
+            ("POST", "/cluster/ha/resources/{sid}/migrate" | "/cluster/ha/resources/{sid}/relocate") => ("", send),
+            ("POST", RULES) => ("create ha rule failed", create_rule),
+            ("PUT", "/cluster/ha/rules/{rule}") => ("update ha rule failed", update_rule),
+            ("DELETE", "/cluster/ha/rules/{rule}") => ("delete ha rule failed", delete_rule),
+            ("POST", "/cluster/ha/groups") => ("", |_, _| Err(migrated("create group"))),
+            ("PUT", "/cluster/ha/groups/{group}") => ("", |_, _| Err(migrated("update group"))),
+            ("DELETE", "/cluster/ha/groups/{group}") => ("", |_, _| Err(migrated("delete group"))),
+            ("POST", "/cluster/ha/status/arm-ha" | "/cluster/ha/status/disarm-ha") => return Some(done()),
+            _ => return None,
+        };
     let outcome = shared.change(|cluster| change(cluster, call));
     Some(match outcome {
         Ok(data) => Ok(data.into()),

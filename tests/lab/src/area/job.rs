@@ -66,7 +66,11 @@ pub(super) fn for_root_alone(call: &Call<'_>) -> Result<(), Refusal> {
 
 fn remove(cluster: &mut Cluster, call: &Call<'_>, list: &str) -> Result<(), Refusal> {
     let id = call.text("id");
-    if cluster.sections.remove(list, id) { Ok(()) } else { Err(Refusal::parameter("id", format!("No such job '{id}'"))) }
+    if cluster.sections.remove(list, id) {
+        Ok(())
+    } else {
+        Err(Refusal::parameter("id", format!("No such job '{id}'")))
+    }
 }
 
 /// Whether the selection of guests is one. A new job needs one.
@@ -78,7 +82,10 @@ pub(super) fn selected(call: &Call<'_>, needed: bool) -> Result<(), Refusal> {
             return Err(Refusal::parameter(name, "option conflicts with option 'vmid'"));
         }
     }
-    let any = vmids || call.flag("all") || call.flag("stop") || ["pool", "exclude"].iter().any(|name| call.given(name).is_some());
+    let any = vmids
+        || call.flag("all")
+        || call.flag("stop")
+        || ["pool", "exclude"].iter().any(|name| call.given(name).is_some());
     if needed && !any {
         return Err(Refusal::parameter("vmid", "property is missing"));
     }
@@ -133,7 +140,8 @@ fn update_backup(cluster: &mut Cluster, call: &Call<'_>) -> Result<(), Refusal> 
     let given = fields(call);
     call.delete_from(&mut changed, &["schedule"])?;
     if SELECTION.iter().any(|name| given.contains_key(*name)) {
-        changed.retain(|name, _| !SELECTION.contains(&name.as_str()) || (name == "exclude" && given.contains_key("all")));
+        changed
+            .retain(|name, _| !SELECTION.contains(&name.as_str()) || (name == "exclude" && given.contains_key("all")));
     }
     changed.extend(given);
     *job = changed;
@@ -184,9 +192,10 @@ fn included(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     let id = call.text("id");
     let job = cluster.sections.get(BACKUPS, id);
     let job = job.ok_or_else(|| Refusal::parameter("id", format!("No such job '{id}'")))?;
-    let covered = cluster.guests.values().filter(|guest| {
-        covers(job, guest) && call.may(cluster, &format!("/vms/{}", guest.vmid), &["VM.Audit"])
-    });
+    let covered = cluster
+        .guests
+        .values()
+        .filter(|guest| covers(job, guest) && call.may(cluster, &format!("/vms/{}", guest.vmid), &["VM.Audit"]));
     let rows = covered.map(|guest| {
         json!({"id": guest.vmid, "name": guest.name(), "type": guest.kind.as_str(), "leaf": 0, "children": volumes(guest)})
     });

@@ -135,7 +135,8 @@ fn fact(cluster: &Cluster, call: &Call<'_>, rest: &str) -> Option<Outcome> {
             rows.iter().find(named).map(|row| Ok(row.clone().into()))
         }
         "/syslog" => {
-            let lines: Vec<String> = known(rest)?.as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            let lines: Vec<String> =
+                known(rest)?.as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
             let (start, limit) = (call.count("start").unwrap_or(0), call.count("limit").unwrap_or(50));
             Some(Ok(crate::answer::Reply::lines(&lines, start, limit)))
         }

@@ -102,7 +102,17 @@ fn dns(cluster: &mut Cluster, call: &Call<'_>, node: &str) -> Outcome {
 
 fn time(cluster: &mut Cluster, call: &Call<'_>, node: &str) -> Outcome {
     const REGIONS: [&str; 11] = [
-        "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Etc", "Europe", "Indian", "Pacific",
+        "Africa",
+        "America",
+        "Antarctica",
+        "Arctic",
+        "Asia",
+        "Atlantic",
+        "Australia",
+        "Etc",
+        "Europe",
+        "Indian",
+        "Pacific",
     ];
     let zone = call.text("timezone");
     let known = zone == "UTC" || zone.split_once('/').is_some_and(|(region, _)| REGIONS.contains(&region));

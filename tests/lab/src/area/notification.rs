@@ -21,7 +21,9 @@ const MATCHERS: &str = "/cluster/notifications/matchers";
 
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     let rows = match call.path() {
-        "/cluster/notifications/endpoints" => ["gotify", "sendmail", "smtp", "webhook"].map(|name| json!({"name": name})).into(),
+        "/cluster/notifications/endpoints" => {
+            ["gotify", "sendmail", "smtp", "webhook"].map(|name| json!({"name": name})).into()
+        }
         "/cluster/notifications/targets" => targets(cluster),
         _ => return None,
     };
@@ -77,7 +79,11 @@ fn missing(list: &str, name: &str) -> Refusal {
 
 fn test(cluster: &Cluster, call: &Call<'_>) -> Result<(), Refusal> {
     let name = call.text("name");
-    if endpoint_exists(cluster, name) { Ok(()) } else { Err(Refusal::new(404, format!("endpoint '{name}' does not exist"))) }
+    if endpoint_exists(cluster, name) {
+        Ok(())
+    } else {
+        Err(Refusal::new(404, format!("endpoint '{name}' does not exist")))
+    }
 }
 
 /// The targets of a matcher have to be there.
@@ -107,7 +113,10 @@ fn mail_has_recipient(call: &Call<'_>, list: &str, entry: &Map<String, Value>) -
     let mails = list.ends_with("/sendmail") || list.ends_with("/smtp");
     if mails && !entry.contains_key("mailto") && !entry.contains_key("mailto-user") {
         let name = call.text("name");
-        return Err(Refusal::new(400, format!("must at least provide one recipient, either in mailto or in mailto-user: {name}")));
+        return Err(Refusal::new(
+            400,
+            format!("must at least provide one recipient, either in mailto or in mailto-user: {name}"),
+        ));
     }
     Ok(())
 }
@@ -159,7 +168,8 @@ fn delete(cluster: &mut Cluster, call: &Call<'_>, list: &'static str) -> Result<
         .flatten()
         .filter(|(_, matcher)| {
             let targets = matcher.get("target").and_then(Value::as_array);
-            list != MATCHERS && targets.is_some_and(|targets| targets.iter().any(|target| target.as_str() == Some(name)))
+            list != MATCHERS
+                && targets.is_some_and(|targets| targets.iter().any(|target| target.as_str() == Some(name)))
         })
         .map(|(name, _)| name.as_str())
         .collect();

@@ -11,13 +11,12 @@ use crate::state::{Cluster, Pool};
 type Change = fn(&mut Cluster, &Call<'_>) -> Result<(), Refusal>;
 
 pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
-    let (what, change): (&str, Change) =
-        match (call.operation.verb.as_str(), call.path()) {
-            ("POST", "/pools") => ("create", create),
-            ("PUT", "/pools" | "/pools/{poolid}") => ("update", update),
-            ("DELETE", "/pools" | "/pools/{poolid}") => ("delete", delete),
-            _ => return None,
-        };
+    let (what, change): (&str, Change) = match (call.operation.verb.as_str(), call.path()) {
+        ("POST", "/pools") => ("create", create),
+        ("PUT", "/pools" | "/pools/{poolid}") => ("update", update),
+        ("DELETE", "/pools" | "/pools/{poolid}") => ("delete", delete),
+        _ => return None,
+    };
     let plural = if what == "update" { "s" } else { "" };
     let outcome = shared.change(|cluster| change(cluster, call));
     Some(match outcome {

@@ -132,8 +132,7 @@ fn vnets(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
 /// The VNet of a path, if the caller may see it in its zone.
 pub(super) fn vnet(cluster: &Cluster, call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
     let id = call.text("vnet");
-    let entry =
-        cluster.sections.get(VNETS, id).ok_or_else(|| Refusal::failed(format!("sdn '{id}' does not exist")))?;
+    let entry = cluster.sections.get(VNETS, id).ok_or_else(|| Refusal::failed(format!("sdn '{id}' does not exist")))?;
     let path = format!("/sdn/zones/{}/{id}", zone(entry));
     if !call.may(cluster, &path, SEE) {
         return Err(Refusal::forbidden(&format!("{path}, {}", SEE.join("|"))));

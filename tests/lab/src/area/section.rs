@@ -75,10 +75,16 @@ const KINDS: &[Kind] = &[
         "/mapping/cpu/{}",
         MAPPING,
     ),
-    digested(kind("/cluster/notifications/endpoints/sendmail", "name", (404, "endpoint '{}' not found")), Shown::InEntry),
+    digested(
+        kind("/cluster/notifications/endpoints/sendmail", "name", (404, "endpoint '{}' not found")),
+        Shown::InEntry,
+    ),
     digested(kind("/cluster/notifications/endpoints/smtp", "name", (404, "endpoint '{}' not found")), Shown::InEntry),
     digested(kind("/cluster/notifications/endpoints/gotify", "name", (404, "endpoint '{}' not found")), Shown::InEntry),
-    digested(kind("/cluster/notifications/endpoints/webhook", "name", (404, "endpoint '{}' not found")), Shown::InEntry),
+    digested(
+        kind("/cluster/notifications/endpoints/webhook", "name", (404, "endpoint '{}' not found")),
+        Shown::InEntry,
+    ),
     digested(kind("/cluster/notifications/matchers", "name", (404, "matcher '{}' not found")), Shown::InEntry),
     Kind { column: "plugin", ..kind("/cluster/acme/plugins", "id", (500, "ACME plugin '{}' not defined")) },
     Kind {

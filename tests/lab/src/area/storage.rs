@@ -107,7 +107,12 @@ fn usable<'a>(cluster: &'a Cluster, call: &Call<'_>) -> Result<&'a Storage, Refu
 /// Bytes in use: what is there on a file system of its own, a third of any other.
 fn used(cluster: &Cluster, name: &str, storage: &Storage) -> u64 {
     if storage.total == plugin::room(cluster, storage) && cluster.host.mounts.contains_key(storage.text("path")) {
-        return cluster.volumes.iter().filter(|volume| volume.storage == name).map(|volume| volume.used.unwrap_or(volume.size)).sum();
+        return cluster
+            .volumes
+            .iter()
+            .filter(|volume| volume.storage == name)
+            .map(|volume| volume.used.unwrap_or(volume.size))
+            .sum();
     }
     storage.total / 3
 }

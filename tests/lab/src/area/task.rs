@@ -176,7 +176,7 @@ fn log(cluster: &Cluster, call: &Call<'_>) -> Outcome {
         return Ok(Reply::lines(&["unable to open file - No such file or directory".to_owned()], 0, 0));
     };
     if call.flag("download") {
-        return Ok(Reply::file(task.log.iter().map(|line| format!("{line}\n")).collect()));
+        return Ok(Reply::file(task.log.iter().fold(String::new(), |text, line| text + line + "\n")));
     }
     if task.log.is_empty() {
         return Ok(Reply::lines(&["no content".to_owned()], 0, 0));

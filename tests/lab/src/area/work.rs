@@ -10,8 +10,7 @@ use crate::gate::Shared;
 
 /// Answers a call that is not a read. It has passed the schema; what is not simulated says so.
 pub(super) fn answer(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
-    super::machine::write(shared, call)
-        .unwrap_or_else(|| Err(Refusal::failed("the lab does not simulate this yet")))
+    super::machine::write(shared, call).unwrap_or_else(|| Err(Refusal::failed("the lab does not simulate this yet")))
 }
 
 /// Keeps a backup under way for as long as the lab runs: each finishes after a hundred steps, and the next begins.

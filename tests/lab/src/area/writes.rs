@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Call, Outcome, access, backup, cluster_write, node_write, task, firewall, ha, job, notification, pool, sdn, storage};
+use super::{
+    Call, Outcome, access, backup, cluster_write, firewall, ha, job, node_write, notification, pool, sdn, storage, task,
+};
 use crate::gate::Shared;
 
 type Area = fn(&Arc<Shared>, &Call<'_>) -> Option<Outcome>;

@@ -106,7 +106,8 @@ fn entries(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
     let path = format!("/{}", read.steps.join("/"));
     for (list, column) in LISTS {
         if path == *list {
-            let all: Entries = rows(data).map(|row| (text(row, column).to_owned(), object(kept(row, column)))).collect();
+            let all: Entries =
+                rows(data).map(|row| (text(row, column).to_owned(), object(kept(row, column)))).collect();
             if read.asked("running") == Some("1") {
                 let mut running = cluster.sdn.running.take().unwrap_or_default();
                 running.set(list, all);
@@ -118,7 +119,8 @@ fn entries(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
                 cluster.sdn.running = None;
             }
             cluster.sections.set(list, all);
-        } else if let Some(id) = path.strip_prefix(list).and_then(|rest| rest.strip_prefix('/')).filter(|id| !id.contains('/'))
+        } else if let Some(id) =
+            path.strip_prefix(list).and_then(|rest| rest.strip_prefix('/')).filter(|id| !id.contains('/'))
             && let Value::Object(row) = data
         {
             cluster.sections.put(list, id, kept(row, column));
@@ -128,7 +130,8 @@ fn entries(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
 
 fn subnets(cluster: &mut Cluster, vnet: &str, one: Option<&str>, data: &Value) {
     let single = data.as_object().cloned();
-    let all: Vec<Map<String, Value>> = if one.is_some() { single.into_iter().collect() } else { rows(data).cloned().collect() };
+    let all: Vec<Map<String, Value>> =
+        if one.is_some() { single.into_iter().collect() } else { rows(data).cloned().collect() };
     if one.is_none() {
         let others = cluster.sections.entries(SUBNETS).cloned().unwrap_or_default();
         let others = others.into_iter().filter(|(_, entry)| text(entry, "vnet") != vnet);
@@ -185,8 +188,9 @@ fn targets(cluster: &mut Cluster, data: &Value) {
 }
 
 fn job_about(cluster: &mut Cluster, id: &str, data: &Value) {
-    let guests: Vec<String> =
-        rows(data.get("children").unwrap_or(&Value::Null)).filter_map(|row| row.get("id").map(Value::to_string)).collect();
+    let guests: Vec<String> = rows(data.get("children").unwrap_or(&Value::Null))
+        .filter_map(|row| row.get("id").map(Value::to_string))
+        .collect();
     let job = json!({"type": "vzdump", "enabled": 1, "schedule": "daily", "vmid": guests.join(",")});
     cluster.sections.put("/cluster/backup", id, job);
 }

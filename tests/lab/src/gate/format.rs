@@ -80,9 +80,9 @@ fn html(answer: &mut Answer, path: &str) {
 }
 
 fn pack(answer: &mut Answer) {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail; should it, the answer goes out as it is.
-    let packed = packer.write_all(&answer.body).and_then(|()| packer.finish());
+    let packed = encoder.write_all(&answer.body).and_then(|()| encoder.finish());
     if let Ok(packed) = packed {
         answer.body = Bytes::from(packed);
         answer.packed = true;

@@ -22,8 +22,9 @@ pub(super) fn log_in(shared: &Shared, head: &Parts) -> Result<Caller, &'static s
     let cookies = headers(&head.headers, &COOKIE);
     let ticket = cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix(TICKET)).ok_or("No ticket")?;
     let ticket = percent_decode_str(ticket).decode_utf8_lossy();
-    let user =
-        shared.look(|cluster| cluster.access.tickets.get(&*ticket).cloned()).ok_or("permission denied - invalid PVE ticket")?;
+    let user = shared
+        .look(|cluster| cluster.access.tickets.get(&*ticket).cloned())
+        .ok_or("permission denied - invalid PVE ticket")?;
     let guard = headers(&head.headers, &HeaderName::from_static("csrfpreventiontoken"));
     if head.method != "GET" && guard != crate::area::guard_of(&ticket) {
         return Err("Permission denied - invalid csrf token");

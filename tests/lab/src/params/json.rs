@@ -158,6 +158,9 @@ mod tests {
     fn complaints_name_the_place() {
         assert_eq!(complaint("{bad json"), "'\"' expected, at character offset 1 (before \"bad json\")");
         assert_eq!(complaint(""), format!("{MALFORMED}, at character offset 0 (before \"(end of string)\")"));
-        assert_eq!(complaint("{\"a\":1"), ", or } expected while parsing object/hash, at character offset 6 (before \"(end of string)\")");
+        assert_eq!(
+            complaint("{\"a\":1"),
+            ", or } expected while parsing object/hash, at character offset 6 (before \"(end of string)\")"
+        );
     }
 }

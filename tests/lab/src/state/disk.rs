@@ -46,7 +46,12 @@ pub(crate) fn read_size(text: &str) -> Option<u64> {
         _ => (text, 0),
     };
     let number: f64 = digits.parse().ok()?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "sizes of disks are far below")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "sizes of disks are far below"
+    )]
     let size = (number * (1_u64 << shift) as f64) as u64;
     Some(size)
 }

@@ -210,7 +210,10 @@ impl Guest {
         if self.kind == Kind::Lxc {
             row.insert("type".to_owned(), json!("lxc"));
             row.insert("swap".to_owned(), json!(0));
-            row.insert("maxswap".to_owned(), json!(self.config.get("swap").and_then(Value::as_u64).unwrap_or(512) << 20));
+            row.insert(
+                "maxswap".to_owned(),
+                json!(self.config.get("swap").and_then(Value::as_u64).unwrap_or(512) << 20),
+            );
         } else {
             row.insert("memhost".to_owned(), json!(used));
             if up {

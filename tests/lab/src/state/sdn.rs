@@ -3,12 +3,8 @@
 use super::section::Sections;
 
 /// Kinds of entries that apply only when they are made to.
-pub(crate) const PENDING: [&str; 4] = [
-    "/cluster/sdn/zones",
-    "/cluster/sdn/vnets",
-    "/cluster/sdn/vnets/{vnet}/subnets",
-    "/cluster/sdn/controllers",
-];
+pub(crate) const PENDING: [&str; 4] =
+    ["/cluster/sdn/zones", "/cluster/sdn/vnets", "/cluster/sdn/vnets/{vnet}/subnets", "/cluster/sdn/controllers"];
 
 /// The part of the network's state that its entries do not hold.
 #[derive(Clone, Debug, Default)]

@@ -26,10 +26,8 @@ fn padded(text: &[u8]) -> Vec<u8> {
 
 #[allow(clippy::many_single_char_names, reason = "the names of the standard")]
 fn compress(state: [u32; 5], block: &[u8]) -> [u32; 5] {
-    let mut words: Vec<u32> = block
-        .chunks(4)
-        .map(|word| word.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)))
-        .collect();
+    let mut words: Vec<u32> =
+        block.chunks(4).map(|word| word.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte))).collect();
     while words.len() < 80 {
         let back = |by: usize| words.len().checked_sub(by).and_then(|at| words.get(at)).copied().unwrap_or_default();
         words.push((back(3) ^ back(8) ^ back(14) ^ back(16)).rotate_left(1));

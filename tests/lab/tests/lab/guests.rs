@@ -55,7 +55,10 @@ async fn refusals_of_a_configuration() {
     };
     assert_eq!(put("").await.reason, "no options specified");
     assert_eq!(put("delete=nosuch").await.error("delete"), "unknown option 'nosuch'");
-    assert_eq!(put("delete=name&name=x1").await.error("delete"), "you can't use '-name' and -delete name' at the same time");
+    assert_eq!(
+        put("delete=name&name=x1").await.error("delete"),
+        "you can't use '-name' and -delete name' at the same time"
+    );
     assert_eq!(put("args=-x").await.reason, "only root can set 'args' config");
     assert_eq!(put("skiplock=1&name=x1").await.error("skiplock"), "Only root may use this option.");
     assert_eq!(put("boot=order%3Dscsi9").await.reason, "invalid bootorder: device 'scsi9' does not exist'");
@@ -131,7 +134,10 @@ async fn the_agent_tells_the_end_of_a_program_once() {
     assert_eq!(bench.get(&status).await.reason, "Agent error: PID ld does not exist");
     let missing = bench.send("POST", &format!("{agent}/exec"), Some("command=nosuch")).await;
     assert_eq!((missing.status, missing.reason.as_str()), (596, "Broken pipe"));
-    assert_eq!(bench.send("POST", &format!("{agent}/file-write"), Some("file=/root/a&content=%C3%BC")).await.status, 200);
+    assert_eq!(
+        bench.send("POST", &format!("{agent}/file-write"), Some("file=/root/a&content=%C3%BC")).await.status,
+        200
+    );
     let read = bench.get(&format!("{agent}/file-read?file=/root/a")).await.data();
     assert_eq!((&read["content"], &read["bytes-read"]), (&json!("ü"), &json!(1)));
 }

@@ -61,6 +61,9 @@ async fn a_definition_has_the_options_of_its_type() {
     let add = async |form: &str| bench.send("POST", "/storage", Some(form)).await.reason;
     assert_eq!(add("storage=new&type=dir").await, "missing value for required option 'path'");
     assert_eq!(add("storage=new&type=dir&path=/srv/new&server=x.lab.test").await, "unexpected property 'server'");
-    assert_eq!(add("storage=new&type=nfs&server=192.0.2.9&export=/x").await, "create storage failed: storage 'new' is not online");
+    assert_eq!(
+        add("storage=new&type=nfs&server=192.0.2.9&export=/x").await,
+        "create storage failed: storage 'new' is not online"
+    );
     assert_eq!(add("storage=new&type=dir&path=/srv/new").await, "OK");
 }

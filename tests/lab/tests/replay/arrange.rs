@@ -6,8 +6,8 @@
 
 mod access;
 mod guests;
-mod kept;
 mod host;
+mod kept;
 mod resources;
 mod tasks;
 

@@ -26,20 +26,14 @@ fn unwritten(name: &str, authorization: &str) -> Option<Vec<u8>> {
     let json = "Content-Type: application/json".to_owned();
     Some(match name {
         "absolute_uri" => head("GET", "https://localhost:8006/api2/json/version", &[auth]),
-        "delete_content_length_0" => {
-            head("DELETE", "/api2/json/pools/nope", &[auth, "Content-Length: 0".to_owned()])
-        }
+        "delete_content_length_0" => head("DELETE", "/api2/json/pools/nope", &[auth, "Content-Length: 0".to_owned()]),
         "delete_json_ct_no_body" => head("DELETE", "/api2/json/pools/nope", &[auth, json]),
         "get_json_ct" => head("GET", version, &[auth, json]),
         "header_case_insensitive" => head("GET", version, &[format!("aUTHORIZATION: {authorization}")]),
-        "http2_upgrade_header" => head(
-            "GET",
-            version,
-            &[auth, "Connection: Upgrade, HTTP2-Settings".to_owned(), "Upgrade: h2c".to_owned()],
-        ),
-        "multiple_auth_headers" => {
-            head("GET", version, &["Authorization: Basic eDp5".to_owned(), auth])
+        "http2_upgrade_header" => {
+            head("GET", version, &[auth, "Connection: Upgrade, HTTP2-Settings".to_owned(), "Upgrade: h2c".to_owned()])
         }
+        "multiple_auth_headers" => head("GET", version, &["Authorization: Basic eDp5".to_owned(), auth]),
         "post_content_length_0_json" => {
             head("POST", "/api2/json/nodes/pve1/qemu/100/status/stop", &[auth, json, "Content-Length: 0".to_owned()])
         }

@@ -67,11 +67,13 @@ impl<'a> Stage<'a> {
             self.finished(&url).await;
         }
         let authorization = self.authorization(recording);
-        let request = raw::request(recording, &url, authorization.as_deref(), self.ticket.as_ref()).ok_or("nothing tells what was sent")?;
+        let request = raw::request(recording, &url, authorization.as_deref(), self.ticket.as_ref())
+            .ok_or("nothing tells what was sent")?;
         let answer = wire::send(self.lab, &request).await;
         self.done.insert(&recording.name);
         let began = serde_json::from_slice::<Value>(&answer.body).unwrap_or_default();
-        for (recorded, own) in [(recording.data(), &began["data"]), (&recording.data()["upid"], &began["data"]["upid"])] {
+        for (recorded, own) in [(recording.data(), &began["data"]), (&recording.data()["upid"], &began["data"]["upid"])]
+        {
             if let (Some(recorded), Some(own)) = (recorded.as_str(), own.as_str())
                 && recorded.starts_with("UPID:")
                 && own.starts_with("UPID:")
@@ -112,7 +114,8 @@ impl<'a> Stage<'a> {
     /// Gives a task the time that most take, so that it does not meet what is arranged for the next recording.
     async fn settle(&self, upid: &str) {
         for _ in 0..SETTLED {
-            let status = self.ask("GET", &format!("/api2/json/nodes/pve1/tasks/{}/status", encoded(upid)), &Value::Null).await;
+            let status =
+                self.ask("GET", &format!("/api2/json/nodes/pve1/tasks/{}/status", encoded(upid)), &Value::Null).await;
             if status["data"]["status"] != "running" {
                 return;
             }

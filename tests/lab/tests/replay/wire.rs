@@ -30,7 +30,7 @@ impl Answer {
 
 /// Sends a whole request on a connection of its own.
 pub async fn send(lab: &lab::Lab, request: &[u8]) -> Answer {
-    match tokio::time::timeout(PATIENCE, exchange(lab, request)).await {
+    match tokio::time::timeout(PATIENCE, Box::pin(exchange(lab, request))).await {
         Ok(Ok(bytes)) => parse(&bytes),
         _ => Answer::default(),
     }

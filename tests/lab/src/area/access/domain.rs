@@ -84,7 +84,7 @@ fn update(cluster: &mut Cluster, call: &Call<'_>) -> Result<(), String> {
     for name in super::people::names(call, "delete") {
         entry.remove(name);
     }
-    for (name, value) in call.params.iter() {
+    for (name, value) in call.params {
         if !matches!(name.as_str(), "realm" | "password" | "check-connection" | "delete" | "digest") {
             entry.insert(name.clone(), kept(call, name, value));
         }

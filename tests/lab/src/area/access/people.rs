@@ -11,7 +11,9 @@ use crate::tls::random_secret;
 
 pub(super) fn write(cluster: &mut Cluster, call: &Call<'_>) -> Option<Outcome> {
     Some(match call.operation.name.as_str() {
-        "POST /access/users" => create(cluster, call).map_err(|error| Refusal::failed(format!("create user failed: {error}"))),
+        "POST /access/users" => {
+            create(cluster, call).map_err(|error| Refusal::failed(format!("create user failed: {error}")))
+        }
         "PUT /access/users/{userid}" => {
             update(cluster, call).map_err(|error| Refusal::failed(format!("update user failed: {error}")))
         }

@@ -59,7 +59,8 @@ pub(super) fn of(cluster: &Cluster, order: &Order, guest: &Guest, now: i64) -> V
         (format!("backup/vzdump-{kind}-{}-{time}.{format}", guest.vmid), format)
     };
     // As large as the last one, or a tenth of the disks.
-    let before = cluster.volumes.iter().rev().find(|volume| volume.content == "backup" && volume.vmid == Some(guest.vmid));
+    let before =
+        cluster.volumes.iter().rev().find(|volume| volume.content == "backup" && volume.vmid == Some(guest.vmid));
     let disks: u64 = guest.disks().map(|(_, _, size)| size).sum();
     let size = before.map_or_else(|| (disks / 10).max(2 << 20), |volume| volume.size);
     let size = if order.ending.is_empty() { size } else { size / 2 };

@@ -118,9 +118,12 @@ async fn one(worker: &Worker, order: &Order, vmid: u32) -> Result<(), String> {
     }
     included(&guest, &info);
     let volume = worker.look(|cluster| archive::of(cluster, order, &guest, clock::now()));
-    let folder = worker.look(|cluster| cluster.storages.get(&order.storage).map(|storage| storage.text("path").to_owned()));
+    let folder =
+        worker.look(|cluster| cluster.storages.get(&order.storage).map(|storage| storage.text("path").to_owned()));
     let file = volume.name.strip_prefix("backup/").unwrap_or(&volume.name);
-    let place = folder.filter(|folder| !folder.is_empty()).map_or_else(|| volume.id(), |folder| format!("{folder}/dump/{file}"));
+    let place = folder
+        .filter(|folder| !folder.is_empty())
+        .map_or_else(|| volume.id(), |folder| format!("{folder}/dump/{file}"));
     info(format!("creating vzdump archive '{place}'"));
     if guest.kind == Kind::Qemu {
         machine(worker, &guest, &info).await?;
@@ -183,7 +186,8 @@ fn included(guest: &Guest, info: &impl Fn(String)) {
             Kind::Lxc => {
                 let path = option("mp=").unwrap_or("/");
                 let taken = key == "rootfs" || option("backup=") == Some("1");
-                let (verb, why) = if taken { ("including", "in backup") } else { ("excluding", "from backup (disabled)") };
+                let (verb, why) =
+                    if taken { ("including", "in backup") } else { ("excluding", "from backup (disabled)") };
                 info(format!("{verb} mount point {key} ('{path}') {why}"));
             }
         }
@@ -203,7 +207,11 @@ async fn machine(worker: &Worker, guest: &Guest, info: &impl Fn(String)) -> Resu
     for percent in STEPS {
         worker.step(Duration::from_secs(1)).await;
         let done = total / 100 * u64::from(percent);
-        info(format!("{percent:3}% ({} of {}) in 1s, read: 100.0 MiB/s, write: 80.0 MiB/s", disk::size(done), disk::size(total)));
+        info(format!(
+            "{percent:3}% ({} of {}) in 1s, read: 100.0 MiB/s, write: 80.0 MiB/s",
+            disk::size(done),
+            disk::size(total)
+        ));
     }
     info(format!("transferred {} in 4 seconds", disk::size(total)));
     if !guest.running() {
@@ -213,9 +221,10 @@ async fn machine(worker: &Worker, guest: &Guest, info: &impl Fn(String)) -> Resu
 }
 
 fn prune(cluster: &mut Cluster, order: &Order, vmid: u32, keep: &str) -> Vec<String> {
-    let backups = cluster.volumes.iter().filter(|volume| {
-        volume.storage == order.storage && volume.content == "backup" && volume.vmid == Some(vmid)
-    });
+    let backups = cluster
+        .volumes
+        .iter()
+        .filter(|volume| volume.storage == order.storage && volume.content == "backup" && volume.vmid == Some(vmid));
     let marked = marks(backups.cloned().collect(), keep);
     let gone: Vec<String> =
         marked.into_iter().filter(|mark| mark.mark == "remove").map(|mark| mark.volume.id()).collect();

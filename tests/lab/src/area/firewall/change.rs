@@ -109,7 +109,11 @@ fn change_rule(cluster: &mut Cluster, call: &Call<'_>, scope: &str) -> Changed {
     let mut rule = firewall.rules.get(at).cloned().unwrap_or_default();
     for (name, value) in call.fields(&["pos", "group", "moveto"]) {
         // An empty text takes a property away.
-        if value.as_str() == Some("") { rule.remove(&name) } else { rule.insert(name, value) };
+        if value.as_str() == Some("") {
+            rule.remove(&name)
+        } else {
+            rule.insert(name, value)
+        };
     }
     for name in call.deletions() {
         if matches!(name.as_str(), "type" | "action") || !call.operation.parameters.contains_key(&name) {

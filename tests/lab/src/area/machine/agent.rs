@@ -20,7 +20,18 @@ pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>, command: &str) -> Out
             agent::listening(guest)?;
             Ok(guest.vmid)
         })?;
-        let reads = !matches!(command, "exec" | "file-write" | "set-user-password" | "fsfreeze-freeze" | "fsfreeze-thaw" | "shutdown" | "suspend-disk" | "suspend-hybrid" | "suspend-ram");
+        let reads = !matches!(
+            command,
+            "exec"
+                | "file-write"
+                | "set-user-password"
+                | "fsfreeze-freeze"
+                | "fsfreeze-thaw"
+                | "shutdown"
+                | "suspend-disk"
+                | "suspend-hybrid"
+                | "suspend-ram"
+        );
         if reads {
             let guest = call.guest(cluster, Kind::Qemu)?;
             return agent::ask(cluster, call, guest, command);
@@ -83,7 +94,9 @@ fn exec(call: &Call<'_>, guest: &mut Guest) -> Outcome {
 }
 
 fn wide(line: u32) -> Refusal {
-    Refusal::failed(format!("Wide character in subroutine entry at /usr/share/perl5/PVE/API2/Qemu/Agent.pm line {line}."))
+    Refusal::failed(format!(
+        "Wide character in subroutine entry at /usr/share/perl5/PVE/API2/Qemu/Agent.pm line {line}."
+    ))
 }
 
 /// How a program ended, which is told once.
@@ -151,7 +164,9 @@ fn set_password(call: &Call<'_>, guest: &Guest) -> Outcome {
         return Err(Refusal::failed(error));
     }
     if !matches!(call.text("username"), "root" | "admin") {
-        return Err(Refusal::failed("Agent error: child process has failed to set user password: chpasswd: user does not exist"));
+        return Err(Refusal::failed(
+            "Agent error: child process has failed to set user password: chpasswd: user does not exist",
+        ));
     }
     result(json!({}))
 }

@@ -22,8 +22,21 @@ pub(super) struct Asked {
 
 /// Options that change under a running VM whatever its `hotplug` says.
 const AT_ONCE: [&str; 15] = [
-    "description", "hookscript", "lock", "migrate_downtime", "migrate_speed", "name", "onboot", "protection", "shares",
-    "startup", "tags", "vmstatestorage", "cpulimit", "cpuunits", "boot",
+    "description",
+    "hookscript",
+    "lock",
+    "migrate_downtime",
+    "migrate_speed",
+    "name",
+    "onboot",
+    "protection",
+    "shares",
+    "startup",
+    "tags",
+    "vmstatestorage",
+    "cpulimit",
+    "cpuunits",
+    "boot",
 ];
 
 /// Applies what can be. The errors are those of devices that do not come or go, by option.
@@ -108,9 +121,9 @@ fn plug(guest: &Guest, key: &str, value: Option<&str>) -> Plug {
 pub(super) fn boot_disk(guest: &Guest) -> Option<String> {
     let boot = guest.value("boot")?;
     let order = boot.strip_prefix("order=")?;
-    let device = order.split(';').find(|device| {
-        is_drive(device) && guest.value(device).is_some_and(|text| !text.contains("media=cdrom"))
-    })?;
+    let device = order
+        .split(';')
+        .find(|device| is_drive(device) && guest.value(device).is_some_and(|text| !text.contains("media=cdrom")))?;
     Some(device.to_owned())
 }
 

@@ -57,7 +57,15 @@ fn bulk(shared: &Arc<Shared>, call: &Call<'_>, verb: &str, task: &str) -> Outcom
             _ => true,
         };
         let mine = |guest: &&Guest| call.may(cluster, &format!("/vms/{}", guest.vmid), &["VM.PowerMgmt", "VM.Migrate"]);
-        cluster.guests.values().filter(listed).filter(here).filter(wanted).filter(mine).map(|guest| guest.vmid).collect()
+        cluster
+            .guests
+            .values()
+            .filter(listed)
+            .filter(here)
+            .filter(wanted)
+            .filter(mine)
+            .map(|guest| guest.vmid)
+            .collect()
     });
     let plan = Plan {
         verb: verb.to_owned(),
@@ -102,7 +110,8 @@ async fn run(worker: &Worker, plan: &Plan, chosen: &[u32]) -> End {
             warnings += 1;
             continue;
         }
-        let within = if plan.verb == "shutdown" { format!(" (Timeout = {} seconds)", plan.timeout) } else { String::new() };
+        let within =
+            if plan.verb == "shutdown" { format!(" (Timeout = {} seconds)", plan.timeout) } else { String::new() };
         worker.log(format!("{doing} {noun} {vmid}{within}"));
         if !plan.of_node && !worker.look(|cluster| cluster.host.reaches_itself) {
             worker.log("WARN: 500 Can't connect to localhost:8006 (Connection refused)");

@@ -301,4 +301,3 @@ fn linked_log(cluster: &Cluster, new: u32, base: &str, made: &str, size: u64) ->
         ),
     ]
 }
-

@@ -19,8 +19,20 @@ use crate::worker::{self, Done};
 
 /// Parameters of the call that are no options of the guest.
 const CONTROLS: [&str; 14] = [
-    "node", "vmid", "digest", "delete", "revert", "force", "skiplock", "background_delay", "import-working-storage",
-    "pool", "storage", "start", "unique", "ha-managed",
+    "node",
+    "vmid",
+    "digest",
+    "delete",
+    "revert",
+    "force",
+    "skiplock",
+    "background_delay",
+    "import-working-storage",
+    "pool",
+    "storage",
+    "start",
+    "unique",
+    "ha-managed",
 ];
 
 /// What a call asks for.
@@ -183,11 +195,8 @@ pub(super) fn normalise(set: &mut Map<String, Value>) {
 
 /// Tags as they are stored: lower case, each once, in order.
 pub(super) fn tags(text: &str) -> String {
-    let mut tags: Vec<String> = text
-        .split([',', ';', ' ', '\0'])
-        .filter(|tag| !tag.is_empty())
-        .map(str::to_ascii_lowercase)
-        .collect();
+    let mut tags: Vec<String> =
+        text.split([',', ';', ' ', '\0']).filter(|tag| !tag.is_empty()).map(str::to_ascii_lowercase).collect();
     tags.sort();
     tags.dedup();
     tags.join(";")
@@ -195,8 +204,7 @@ pub(super) fn tags(text: &str) -> String {
 
 /// Does what is asked, under the lock.
 fn perform(cluster: &mut Cluster, vmid: u32, change: &Change, log: &mut Vec<String>) -> Result<(), Refusal> {
-    let mut guest =
-        super::found(cluster, vmid, Kind::Qemu).map(|guest| guest.clone()).map_err(Refusal::failed)?;
+    let mut guest = super::found(cluster, vmid, Kind::Qemu).map(|guest| guest.clone()).map_err(Refusal::failed)?;
     super::locked(&guest).map_err(Refusal::failed)?;
     if let Some((key, _)) = change.set.iter().find(|(key, value)| value.is_null() && *key != "description") {
         return Err(Refusal::failed(format!("unable to parse value of '{key}' - got undefined value")));
@@ -259,10 +267,13 @@ fn delete(guest: &mut Guest, name: &str, force: bool, asked: &mut Asked) -> Resu
         }
         return Ok(());
     }
-    if guest.config.get("protection").and_then(Value::as_i64) == Some(1) && (is_drive(name) || name.starts_with("unused"))
+    if guest.config.get("protection").and_then(Value::as_i64) == Some(1)
+        && (is_drive(name) || name.starts_with("unused"))
     {
         let what = match guest.value(name) {
-            Some(text) if name.starts_with("unused") => format!("unused disk '{}'", text.split(',').next().unwrap_or_default()),
+            Some(text) if name.starts_with("unused") => {
+                format!("unused disk '{}'", text.split(',').next().unwrap_or_default())
+            }
             _ => format!("drive '{name}'"),
         };
         return Err(format!("can't remove {what} - protection mode enabled"));

@@ -14,9 +14,43 @@ use crate::worker;
 
 /// Keys that QEMU knows by more than one letter or figure.
 const KEYS: [&str; 38] = [
-    "ctrl", "ctrl_r", "alt", "alt_r", "shift", "shift_r", "delete", "insert", "home", "end", "pgup", "pgdn", "left",
-    "right", "up", "down", "esc", "ret", "tab", "spc", "backspace", "caps_lock", "num_lock", "scroll_lock", "print",
-    "sysrq", "pause", "menu", "meta_l", "meta_r", "minus", "equal", "comma", "dot", "slash", "backslash", "semicolon",
+    "ctrl",
+    "ctrl_r",
+    "alt",
+    "alt_r",
+    "shift",
+    "shift_r",
+    "delete",
+    "insert",
+    "home",
+    "end",
+    "pgup",
+    "pgdn",
+    "left",
+    "right",
+    "up",
+    "down",
+    "esc",
+    "ret",
+    "tab",
+    "spc",
+    "backspace",
+    "caps_lock",
+    "num_lock",
+    "scroll_lock",
+    "print",
+    "sysrq",
+    "pause",
+    "menu",
+    "meta_l",
+    "meta_r",
+    "minus",
+    "equal",
+    "comma",
+    "dot",
+    "slash",
+    "backslash",
+    "semicolon",
     "apostrophe",
 ];
 
@@ -47,7 +81,9 @@ pub(super) fn sendkey(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
     let known = |key: &str| {
         KEYS.contains(&key)
             || (key.len() == 1 && key.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-            || key.strip_prefix('f').is_some_and(|number| number.parse::<u8>().is_ok_and(|number| (1..=24).contains(&number)))
+            || key
+                .strip_prefix('f')
+                .is_some_and(|number| number.parse::<u8>().is_ok_and(|number| (1..=24).contains(&number)))
             || key.starts_with("kp_")
             || key.starts_with("0x")
     };

@@ -133,9 +133,9 @@ fn boot(config: &Map<String, Value>) -> String {
     let stems = ["ide", "scsi", "virtio", "sata"];
     let first = |disc: bool| {
         stems.iter().find_map(|stem| {
-            (0..31).map(|at| format!("{stem}{at}")).find(|key| {
-                config.get(key).is_some_and(|value| config::text(value).contains("media=cdrom") == disc)
-            })
+            (0..31)
+                .map(|at| format!("{stem}{at}"))
+                .find(|key| config.get(key).is_some_and(|value| config::text(value).contains("media=cdrom") == disc))
         })
     };
     let card = (0..32).map(|at| format!("net{at}")).find(|key| config.contains_key(key));

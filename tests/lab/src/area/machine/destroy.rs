@@ -67,7 +67,9 @@ pub(super) fn destroy(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind) -> Outc
 
 /// Rights and rules of a guest go with it; jobs and HA only when asked for.
 fn forget(cluster: &mut Cluster, vmid: u32, purged: Option<&str>) {
-    cluster.volumes.retain(|volume| volume.vmid != Some(vmid) || !matches!(volume.content.as_str(), "images" | "rootdir"));
+    cluster
+        .volumes
+        .retain(|volume| volume.vmid != Some(vmid) || !matches!(volume.content.as_str(), "images" | "rootdir"));
     cluster.firewalls.remove(&format!("guest/{vmid}"));
     let path = format!("/vms/{vmid}");
     cluster.access.acl.retain(|grant| grant.path != path);

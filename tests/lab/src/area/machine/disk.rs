@@ -66,7 +66,8 @@ fn grown(cluster: &Cluster, guest: &Guest, disk: &str, size: &str) -> Result<Opt
         None => disk::read_size(size).unwrap_or_default(),
     };
     if wanted < old {
-        let error = if guest.kind == Kind::Qemu { "shrinking disks is not supported" } else { "unable to shrink disk size" };
+        let error =
+            if guest.kind == Kind::Qemu { "shrinking disks is not supported" } else { "unable to shrink disk size" };
         return Err(error.to_owned());
     }
     let (storage, _) = split(&drive.first).unwrap_or_default();
@@ -182,7 +183,11 @@ fn reassign(shared: &Arc<Shared>, call: &Call<'_>, guest: &Guest, key: &str, tar
         let other = cluster.guests.get(&target).filter(|other| other.kind == kind);
         let failed = |text: String| Err(Refusal::failed(text));
         let Some(other) = other else {
-            return failed(format!("Configuration file 'nodes/{}/{}/{target}.conf' does not exist", guest.node, kind.folder()));
+            return failed(format!(
+                "Configuration file 'nodes/{}/{}/{target}.conf' does not exist",
+                guest.node,
+                kind.folder()
+            ));
         };
         if target == vmid {
             return failed("source and target VMs are the same".to_owned());

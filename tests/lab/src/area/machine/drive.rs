@@ -16,12 +16,7 @@ pub(super) fn to_make(file: &str) -> Option<(&str, f64)> {
 }
 
 /// Looks at a drive before anything is done: its storage has to exist and to be the caller's to use.
-pub(super) fn check(
-    cluster: &Cluster,
-    call: &Call<'_>,
-    vmid: u32,
-    text: &str,
-) -> Result<(), Refusal> {
+pub(super) fn check(cluster: &Cluster, call: &Call<'_>, vmid: u32, text: &str) -> Result<(), Refusal> {
     let drive = Property::read(text, &FILE);
     let file = drive.first.as_str();
     if matches!(file, "none" | "") {

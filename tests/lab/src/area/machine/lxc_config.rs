@@ -17,7 +17,17 @@ use crate::state::property::Property;
 
 /// Options that change inside a running container.
 const AT_ONCE: [&str; 12] = [
-    "memory", "swap", "cores", "cpulimit", "cpuunits", "description", "onboot", "protection", "startup", "tags", "hookscript",
+    "memory",
+    "swap",
+    "cores",
+    "cpulimit",
+    "cpuunits",
+    "description",
+    "onboot",
+    "protection",
+    "startup",
+    "tags",
+    "hookscript",
     "timezone",
 ];
 
@@ -97,9 +107,7 @@ fn mount(cluster: &mut Cluster, vmid: u32, text: &str, log: &mut Vec<String>) ->
     if !cluster.storages.contains_key(storage) {
         return Err(format!("storage '{storage}' does not exist"));
     }
-    let size = cluster
-        .volume_size(&mount.first)
-        .ok_or_else(|| format!("no such volume '{}'", mount.first))?;
+    let size = cluster.volume_size(&mount.first).ok_or_else(|| format!("no such volume '{}'", mount.first))?;
     if mount.get("size").is_none() {
         mount.set("size", if size == 0 { "0T".to_owned() } else { disk::size(size) });
     }

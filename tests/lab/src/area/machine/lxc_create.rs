@@ -16,9 +16,8 @@ use crate::state::guest::{Guest, Kind};
 use crate::worker::{self, Done, Worker};
 
 /// Parameters that are no options of the container.
-const CONTROLS: [&str; 8] = [
-    "ostemplate", "password", "restore", "bwlimit", "ssh-public-keys", "ignore-unpack-errors", "force", "unique",
-];
+const CONTROLS: [&str; 8] =
+    ["ostemplate", "password", "restore", "bwlimit", "ssh-public-keys", "ignore-unpack-errors", "force", "unique"];
 
 pub(super) fn create(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
     let vmid = super::vmid(call);
@@ -36,7 +35,8 @@ pub(super) fn create(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
         for (key, value) in &set {
             rights::lxc(cluster, call, &place, unprivileged, (key, Some(&config::text(value))))?;
         }
-        let (storage, _) = split(&source).ok_or_else(|| Refusal::failed(format!("unable to parse volume ID '{source}'")))?;
+        let (storage, _) =
+            split(&source).ok_or_else(|| Refusal::failed(format!("unable to parse volume ID '{source}'")))?;
         if !cluster.storages.contains_key(storage) {
             return Err(Refusal::failed(format!("storage '{storage}' does not exist")));
         }
@@ -54,7 +54,11 @@ pub(super) fn create(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
         }
         match cluster.guests.get(&vmid) {
             Some(old) if restore && call.flag("force") && old.kind == Kind::Lxc => {
-                if old.running() { Err(Refusal::failed(format!("CT {vmid} is running"))) } else { Ok(()) }
+                if old.running() {
+                    Err(Refusal::failed(format!("CT {vmid} is running")))
+                } else {
+                    Ok(())
+                }
             }
             Some(_) => Err(Refusal::failed(clone::exists(cluster, vmid))),
             None => Ok(()),

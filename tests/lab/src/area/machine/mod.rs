@@ -27,8 +27,8 @@ use std::sync::Arc;
 use super::{Call, Outcome};
 use crate::answer::Refusal;
 use crate::gate::Shared;
-use crate::state::guest::{Guest, Kind};
 use crate::state::Cluster;
+use crate::state::guest::{Guest, Kind};
 
 /// Answers a write below a guest, or one that makes a guest.
 pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {

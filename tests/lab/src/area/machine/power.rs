@@ -101,7 +101,8 @@ async fn overrule_shutdowns(worker: &Worker, kind: Kind, vmid: u32) {
     let ended: Vec<String> = tasks.into_iter().filter(|upid| worker.interrupt(upid)).collect();
     if !ended.is_empty() {
         worker.log(format!("overruled {task} tasks: {}", ended.join(", ")));
-        let over = |upid: &String| worker.look(|cluster| cluster.tasks.get(upid).is_none_or(|task| task.ended.is_some()));
+        let over =
+            |upid: &String| worker.look(|cluster| cluster.tasks.get(upid).is_none_or(|task| task.ended.is_some()));
         while !ended.iter().all(over) {
             worker.step(Duration::from_millis(5)).await;
         }
@@ -149,7 +150,11 @@ fn turn_on(cluster: &mut Cluster, kind: Kind, vmid: u32, log: &mut Vec<String>) 
             && !cluster.has_bridge(&bridge)
         {
             log.push(format!("bridge '{bridge}' does not exist"));
-            let error = if kind == Kind::Qemu { "start failed: QEMU exited with code 1" } else { "startup for container '{}' failed" };
+            let error = if kind == Kind::Qemu {
+                "start failed: QEMU exited with code 1"
+            } else {
+                "startup for container '{}' failed"
+            };
             return Err(error.replace("{}", &vmid.to_string()));
         }
     }
@@ -222,8 +227,7 @@ pub(super) fn autostart(worker: &Worker, kind: Kind, vmid: u32, node: &str) {
         let owner = cluster.tasks.get(&worker.upid).map(|task| (task.user.clone(), task.token.clone()));
         let Some((user, token)) = owner else { return };
         let kind_of_task = format!("{}start", prefix(kind));
-        let upid =
-            cluster.tasks.begin(node, &kind_of_task, &vmid.to_string(), (&user, token.as_deref()), clock::now());
+        let upid = cluster.tasks.begin(node, &kind_of_task, &vmid.to_string(), (&user, token.as_deref()), clock::now());
         let mut log = Vec::new();
         let end = turn_on(cluster, kind, vmid, &mut log);
         for line in log {

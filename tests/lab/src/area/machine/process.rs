@@ -6,7 +6,10 @@ use crate::state::inside::{Inside, Process};
 pub(super) fn run(inside: &Inside, now: i64, command: &[String], input: Option<&str>) -> Option<Process> {
     let mut process = Process { until: now, code: Some(0), signal: None, out: Vec::new(), err: Vec::new() };
     let (program, arguments) = command.split_first()?;
-    let program = program.rsplit_once('/').filter(|(folder, _)| folder.ends_with("bin")).map_or(program.as_str(), |(_, name)| name);
+    let program = program
+        .rsplit_once('/')
+        .filter(|(folder, _)| folder.ends_with("bin"))
+        .map_or(program.as_str(), |(_, name)| name);
     let input = input.map(latin1).unwrap_or_default();
     one(inside, program, arguments, &input, &mut process).then_some(process)
 }

@@ -27,8 +27,28 @@ const ROOT: [&str; 13] = [
 /// The name of an option without its index.
 pub(super) fn stem(key: &str) -> &str {
     let stem = key.trim_end_matches(|c: char| c.is_ascii_digit());
-    if matches!(stem, "net" | "ide" | "scsi" | "sata" | "virtio" | "ipconfig" | "serial" | "usb" | "hostpci" | "numa" | "mp" | "dev" | "unused" | "parallel" | "virtiofs" | "efidisk" | "tpmstate" | "audio" | "rng")
-    {
+    if matches!(
+        stem,
+        "net"
+            | "ide"
+            | "scsi"
+            | "sata"
+            | "virtio"
+            | "ipconfig"
+            | "serial"
+            | "usb"
+            | "hostpci"
+            | "numa"
+            | "mp"
+            | "dev"
+            | "unused"
+            | "parallel"
+            | "virtiofs"
+            | "efidisk"
+            | "tpmstate"
+            | "audio"
+            | "rng"
+    ) {
         stem
     } else {
         key
@@ -154,7 +174,10 @@ pub(super) fn lxc(
         _ if is_mount(key) => {
             need("VM.Config.Disk")?;
             if value.is_some_and(|text| text.starts_with('/')) {
-                return Err(Refusal::forbidden(&format!("mount point type {} is only allowed for root@pam", kind_of(value))));
+                return Err(Refusal::forbidden(&format!(
+                    "mount point type {} is only allowed for root@pam",
+                    kind_of(value)
+                )));
             }
             Ok(())
         }
@@ -216,4 +239,3 @@ pub(super) fn make(cluster: &Cluster, call: &Call<'_>, vmid: u32) -> Result<(), 
         && call.may(cluster, &format!("/vms/{vmid}"), &["VM.Backup"]);
     if restores { Ok(()) } else { Err(Refusal::new(403, "Permission check failed")) }
 }
-

@@ -49,7 +49,8 @@ pub(super) async fn ask(worker: &Worker, kind: Kind, vmid: u32, patience: Durati
         return Ok(Done::Fine);
     }
     if kind == Kind::Qemu && power::agent_enabled(&guest) && !guest.agent {
-        worker.log(format!("QEMU Guest Agent is not running - VM {vmid} qga command 'guest-ping' failed - got timeout"));
+        worker
+            .log(format!("QEMU Guest Agent is not running - VM {vmid} qga command 'guest-ping' failed - got timeout"));
     }
     if guest.inside.obeys {
         worker.step(LISTENS.min(patience)).await;

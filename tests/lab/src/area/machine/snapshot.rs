@@ -41,8 +41,11 @@ pub(super) fn create(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind) -> Outco
         let stuck = worker.change(|cluster| prepare(cluster, kind, vmid, snapshot))?;
         if stuck {
             worker.log("skipping guest filesystem freeze - disabled in VM options");
-            worker.log(format!("VM {vmid} qmp command 'savevm-end' failed - The command savevm-end has not been found"));
-            return Err(format!("VM {vmid} qmp command 'query-savevm' failed - The command query-savevm has not been found"));
+            worker
+                .log(format!("VM {vmid} qmp command 'savevm-end' failed - The command savevm-end has not been found"));
+            return Err(format!(
+                "VM {vmid} qmp command 'query-savevm' failed - The command query-savevm has not been found"
+            ));
         }
         worker.step(MOMENT).await;
         let lines = worker.change(|cluster| commit(cluster, kind, vmid, &name))?;

@@ -44,9 +44,9 @@ pub(in crate::area) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Ou
         _ => {}
     }
     let path = call.path();
-    let thing = THINGS.iter().find(|thing| {
-        path == thing.list || path.strip_prefix(thing.list) == Some(&format!("/{{{}}}", thing.id))
-    })?;
+    let thing = THINGS
+        .iter()
+        .find(|thing| path == thing.list || path.strip_prefix(thing.list) == Some(&format!("/{{{}}}", thing.id)))?;
     let (what, change): (&str, Change) = match verb {
         "POST" => ("create", create),
         "PUT" => ("update", update),
@@ -163,7 +163,9 @@ fn sound(cluster: &Cluster, thing: &Thing, entry: &Map<String, Value>) -> Result
         }
         VNETS => {
             let zone = cluster.sections.get(ZONES, super::zone(entry)).ok_or_else(|| {
-                Refusal::failed("cannot lookup undefined type! at /usr/share/perl5/PVE/API2/Network/SDN/Vnets.pm line 326.")
+                Refusal::failed(
+                    "cannot lookup undefined type! at /usr/share/perl5/PVE/API2/Network/SDN/Vnets.pm line 326.",
+                )
             })?;
             let tagged = entry.contains_key("tag");
             match zone.get("type").and_then(Value::as_str).unwrap_or_default() {

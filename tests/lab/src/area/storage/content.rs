@@ -189,7 +189,8 @@ fn tell(worker: &worker::Worker, end: Result<Vec<String>, String>) -> worker::En
 
 /// Removes a volume; the lines to log. An image that is not there is no mistake, a file is.
 fn remove(cluster: &mut Cluster, storage: &str, id: &str, content: &str) -> Result<Vec<String>, String> {
-    let definition = cluster.storages.get(storage).cloned().ok_or_else(|| format!("storage '{storage}' does not exist"))?;
+    let definition =
+        cluster.storages.get(storage).cloned().ok_or_else(|| format!("storage '{storage}' does not exist"))?;
     if !definition.enabled() {
         return Err(format!("storage '{storage}' is disabled"));
     }
@@ -219,11 +220,11 @@ pub(super) fn change(cluster: &mut Cluster, call: &Call<'_>) -> Outcome {
             return Err(Refusal::failed(format!("only backups support attribute '{attribute}'")));
         }
     }
-    let path = cluster.storages.get(call.text("storage")).map(|storage| super::path(storage, &volume_of(&id, content, "raw")));
+    let path =
+        cluster.storages.get(call.text("storage")).map(|storage| super::path(storage, &volume_of(&id, content, "raw")));
     let found = cluster.volumes.iter_mut().find(|volume| volume.id() == id);
-    let volume = found.ok_or_else(|| {
-        Refusal::failed(format!("backup '{}' does not exist", path.unwrap_or_default()))
-    })?;
+    let volume =
+        found.ok_or_else(|| Refusal::failed(format!("backup '{}' does not exist", path.unwrap_or_default())))?;
     if call.params.contains_key("notes") {
         volume.notes = call.given("notes").map(str::to_owned);
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Call, Outcome};
 use super::super::entry::within;
+use super::super::{Call, Outcome};
 use super::plugin;
 use crate::answer::Refusal;
 use crate::state::Cluster;
@@ -81,11 +81,14 @@ pub(super) fn delete(cluster: &mut Cluster, call: &Call<'_>) -> Outcome {
     if !cluster.storages.contains_key(name) {
         return Err(failed(super::missing(name)));
     }
-    let base = cluster.storages.iter().find(|(_, other)| {
-        other.text("base").split_once(':').is_some_and(|(storage, _)| storage == name)
-    });
+    let base = cluster
+        .storages
+        .iter()
+        .find(|(_, other)| other.text("base").split_once(':').is_some_and(|(storage, _)| storage == name));
     if let Some((other, _)) = base {
-        return Err(failed(Refusal::failed(format!("can't remove storage - storage is used as base of another storage: {other}"))));
+        return Err(failed(Refusal::failed(format!(
+            "can't remove storage - storage is used as base of another storage: {other}"
+        ))));
     }
     written(cluster);
     cluster.storages.remove(name);

@@ -7,9 +7,17 @@ use crate::state::Cluster;
 use crate::state::storage::Storage;
 
 /// Options of every type.
-const COMMON: &[&str] = &["nodes", "disable", "content", "type", "bwlimit", "shared", "prune-backups", "max-protected-backups"];
-const DIRECTORY: &[&str] =
-    &["format", "mkdir", "create-base-path", "create-subdirs", "content-dirs", "preallocation", "snapshot-as-volume-chain"];
+const COMMON: &[&str] =
+    &["nodes", "disable", "content", "type", "bwlimit", "shared", "prune-backups", "max-protected-backups"];
+const DIRECTORY: &[&str] = &[
+    "format",
+    "mkdir",
+    "create-base-path",
+    "create-subdirs",
+    "content-dirs",
+    "preallocation",
+    "snapshot-as-volume-chain",
+];
 
 /// Required options and further ones of a type.
 fn options(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
@@ -17,15 +25,32 @@ fn options(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
         "dir" => (&["path"], &["is_mountpoint"]),
         "btrfs" => (&["path"], &["is_mountpoint", "nocow"]),
         "nfs" => (&["server", "export"], &["path", "options"]),
-        "cifs" => (&["server", "share"], &["path", "username", "password", "domain", "smbversion", "subdir", "options"]),
+        "cifs" => {
+            (&["server", "share"], &["path", "username", "password", "domain", "smbversion", "subdir", "options"])
+        }
         "cephfs" => (&[], &["path", "monhost", "username", "fuse", "subdir", "fs-name", "keyring", "options"]),
         "pbs" => (
             &["server", "datastore", "username"],
-            &["port", "fingerprint", "password", "encryption-key", "master-pubkey", "namespace", "skip-cert-verification"],
+            &[
+                "port",
+                "fingerprint",
+                "password",
+                "encryption-key",
+                "master-pubkey",
+                "namespace",
+                "skip-cert-verification",
+            ],
         ),
         "lvm" => (
             &["vgname"],
-            &["base", "saferemove", "saferemove_throughput", "saferemove-stepsize", "tagged_only", "snapshot-as-volume-chain"],
+            &[
+                "base",
+                "saferemove",
+                "saferemove_throughput",
+                "saferemove-stepsize",
+                "tagged_only",
+                "snapshot-as-volume-chain",
+            ],
         ),
         "lvmthin" => (&["vgname", "thinpool"], &[]),
         "zfspool" => (&["pool"], &["blocksize", "sparse", "mountpoint"]),
@@ -116,9 +141,9 @@ pub(super) fn activate(cluster: &Cluster, name: &str, storage: &Storage, new: bo
             })
         }
         "nfs" | "cifs" if !reachable(server) => Some(format!("storage '{name}' is not online")),
-        "pbs" if !reachable(server) => Some(format!(
-            "{name}: error fetching datastores - 500 Can't connect to {server}:8007 (No route to host)"
-        )),
+        "pbs" if !reachable(server) => {
+            Some(format!("{name}: error fetching datastores - 500 Can't connect to {server}:8007 (No route to host)"))
+        }
         _ => None,
     }
 }

@@ -116,7 +116,8 @@ pub(super) fn delete(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
             let guest = call.given("vmid").map(|vmid| format!("/vms/{vmid}"));
             let owned = guest.as_ref().is_some_and(|guest| call.may(cluster, guest, &["VM.Backup"]));
             if !owned {
-                let what = guest.map_or_else(|| format!("{path}, Datastore.Allocate"), |guest| format!("{guest}, VM.Backup"));
+                let what =
+                    guest.map_or_else(|| format!("{path}, Datastore.Allocate"), |guest| format!("{guest}, VM.Backup"));
                 return Err(Refusal::forbidden(&what));
             }
         }

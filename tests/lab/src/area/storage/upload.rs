@@ -147,7 +147,9 @@ pub(super) fn fetch(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
         if !host.ends_with(".lab.test") {
             let command = format!("wget --progress=dot:giga -O {target}.tmp_dwnl.{} {url}", worker.pid());
             return Err(if worker.look(|cluster| cluster.host.missing.contains("wget")) {
-                format!("download failed: open3: exec of {command} failed: No such file or directory at /usr/share/perl5/PVE/Cmd.pm line 174.")
+                format!(
+                    "download failed: open3: exec of {command} failed: No such file or directory at /usr/share/perl5/PVE/Cmd.pm line 174."
+                )
             } else {
                 format!("download failed: command '{command}' failed: exit code 4")
             });
@@ -178,6 +180,9 @@ pub(super) fn pull(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
 
 /// The name of a file that the proxy has received and nobody has taken yet.
 pub(crate) fn temporary(cluster: &Cluster) -> String {
-    let seed = crate::state::digest(&Value::from(vec![crate::clock::now(), i64::try_from(cluster.tasks.all.len()).unwrap_or_default()]));
+    let seed = crate::state::digest(&Value::from(vec![
+        crate::clock::now(),
+        i64::try_from(cluster.tasks.all.len()).unwrap_or_default(),
+    ]));
     format!("/var/tmp/pveupload-{}", seed.get(..32).unwrap_or_default())
 }

@@ -147,7 +147,9 @@ pub(super) fn archived(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
     let vmid = cluster.volumes.iter().find(|volume| volume.id() == id).and_then(|volume| volume.vmid);
     let lines = config.lines().filter_map(|line| line.split_once(": "));
     let config: Map<String, Value> = lines
-        .map(|(key, value)| (key.to_owned(), value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number))))
+        .map(|(key, value)| {
+            (key.to_owned(), value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number)))
+        })
         .collect();
     if let Some(vmid) = vmid {
         let kind = if config.contains_key("rootfs") { Kind::Lxc } else { Kind::Qemu };

@@ -20,7 +20,13 @@ pub(crate) struct Logins {
 
 impl Logins {
     pub(crate) fn generate() -> Result<Self, LabError> {
-        Ok(Self { full: random_secret()?, audit: random_secret()?, scoped: random_secret()?, blind: random_secret()?, other: random_secret()? })
+        Ok(Self {
+            full: random_secret()?,
+            audit: random_secret()?,
+            scoped: random_secret()?,
+            blind: random_secret()?,
+            other: random_secret()?,
+        })
     }
 }
 

@@ -51,7 +51,8 @@ pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
             ..Firewall::default()
         },
     );
-    for (realm, comment) in [("pam", "Linux PAM standard authentication"), ("pve", "Proxmox VE authentication server")] {
+    for (realm, comment) in [("pam", "Linux PAM standard authentication"), ("pve", "Proxmox VE authentication server")]
+    {
         cluster.sections.put("/access/domains", realm, json!({"type": realm, "comment": comment}));
     }
     cluster.sections.put("/cluster/sdn/ipams", "pve", json!({"type": "pve"}));

@@ -55,7 +55,8 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
             }
         }
         (["roles", id], _) if !gone => {
-            let held: Vec<&str> = recording.data().as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let held: Vec<&str> =
+                recording.data().as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
             role(stage, id, &held.join(",")).await;
         }
         (["acl"], "GET") => {
@@ -65,7 +66,8 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
         }
         (["acl"], "PUT") => listed(stage, recording).await,
         (["domains", id], _) if !gone => {
-            let form = json!({"realm": id, "type": "ldap", "server1": "127.0.0.1", "base_dn": "dc=x", "user_attr": "uid"});
+            let form =
+                json!({"realm": id, "type": "ldap", "server1": "127.0.0.1", "base_dn": "dc=x", "user_attr": "uid"});
             stage.call("POST", "/access/domains", &form).await;
         }
         (["ticket"], "POST") if recording.status() == 200 => {
@@ -96,7 +98,8 @@ async fn logins(stage: &mut Stage<'_>, recording: &Recording) {
         // A separated token that saw a guest had been given it.
         Some("sep") if recording.status() == 200 => {
             if let ["nodes", _, "qemu" | "lxc", vmid, ..] = recording.steps().as_slice() {
-                let form = json!({"path": format!("/vms/{vmid}"), "roles": "PVEVMAdmin", "tokens": "automation@pve!sep"});
+                let form =
+                    json!({"path": format!("/vms/{vmid}"), "roles": "PVEVMAdmin", "tokens": "automation@pve!sep"});
                 stage.call("PUT", "/access/acl", &form).await;
             }
         }
@@ -198,7 +201,8 @@ async fn grant(stage: &Stage<'_>, row: &Value) {
     let (id, kind) = (text(row, "ugid"), text(row, "type"));
     named(stage, kind, id).await;
     role(stage, text(row, "roleid"), "VM.Audit").await;
-    let form = json!({"path": row["path"], "roles": row["roleid"], "propagate": row["propagate"], format!("{kind}s"): id});
+    let form =
+        json!({"path": row["path"], "roles": row["roleid"], "propagate": row["propagate"], format!("{kind}s"): id});
     stage.call("PUT", "/access/acl", &form).await;
 }
 

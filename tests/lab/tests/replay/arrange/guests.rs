@@ -137,11 +137,9 @@ async fn created(stage: &Stage<'_>, kind: &str, recording: &Recording, told: &To
 fn snapshots(stage: &Stage<'_>, vmid: u32, rest: &[&str], recording: &Recording, told: &Told) {
     let rows = match rest {
         ["snapshot"] if recording.method() == "GET" => recording.data().as_array().cloned().unwrap_or_default(),
-        ["snapshot"] => told
-            .missing("snapshot name '", "' already used")
-            .into_iter()
-            .map(|name| json!({"name": name}))
-            .collect(),
+        ["snapshot"] => {
+            told.missing("snapshot name '", "' already used").into_iter().map(|name| json!({"name": name})).collect()
+        }
         ["snapshot", name, ..] if !told.says("does not exist") => vec![json!({"name": name})],
         ["config"] => match config::query(recording, "snapshot") {
             Some(name) if recording.status() == 200 => {

@@ -8,8 +8,20 @@ use crate::stage::Stage;
 
 /// What is found on the host, which no rule can tell.
 const FOUND: [&str; 14] = [
-    "aplinfo", "apt", "capabilities", "certificates", "config", "disks", "dns", "hardware", "netstat", "report", "scan", "services",
-    "subscription", "rrddata",
+    "aplinfo",
+    "apt",
+    "capabilities",
+    "certificates",
+    "config",
+    "disks",
+    "dns",
+    "hardware",
+    "netstat",
+    "report",
+    "scan",
+    "services",
+    "subscription",
+    "rrddata",
 ];
 
 pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
@@ -39,8 +51,10 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
             let mut options = recording.data().clone();
             for value in options.as_object_mut().into_iter().flat_map(|options| options.values_mut()) {
                 if let Value::Object(parts) = value {
-                    let parts: Vec<String> =
-                        parts.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+                    let parts: Vec<String> = parts
+                        .iter()
+                        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                        .collect();
                     *value = json!(parts.join(","));
                 }
             }
@@ -75,7 +89,9 @@ fn found(stage: &Stage<'_>, rest: &[&str], data: &Value) {
     let data = match *first {
         "syslog" => json!(data.as_array().into_iter().flatten().map(|row| row["t"].clone()).collect::<Vec<_>>()),
         "hosts" => data["data"].clone(),
-        "time" => return stage.lab.arrange(Arrange::Host { path: "/timezone".to_owned(), data: data["timezone"].clone() }),
+        "time" => {
+            return stage.lab.arrange(Arrange::Host { path: "/timezone".to_owned(), data: data["timezone"].clone() });
+        }
         "network" if rest.len() == 1 => data.clone(),
         "services" if rest.len() == 3 => {
             return stage.lab.arrange(Arrange::Host { path: "/services".to_owned(), data: json!([data]) });

@@ -17,8 +17,15 @@ const SDN: &str = "/cluster/sdn";
 /// Whether a path is about what this file arranges.
 fn ours(path: &str) -> bool {
     let starts = [
-        "/storage", "/pools", "/cluster/backup", "/cluster/firewall", "/cluster/ha", SDN, "/cluster/notifications",
-        "/cluster/jobs/realm-sync", "/cluster/replication",
+        "/storage",
+        "/pools",
+        "/cluster/backup",
+        "/cluster/firewall",
+        "/cluster/ha",
+        SDN,
+        "/cluster/notifications",
+        "/cluster/jobs/realm-sync",
+        "/cluster/replication",
     ];
     let node = path.strip_prefix("/nodes/").and_then(|rest| rest.split_once('/')).map_or("", |(_, rest)| rest);
     starts.iter().any(|start| path.starts_with(start))
@@ -156,9 +163,9 @@ pub async fn present(stage: &mut Stage<'_>, path: &str) {
         return;
     }
     let all = stage.all;
-    let maker = all.iter().find(|other| {
-        other.method() == "POST" && other.status() == 200 && made(other).as_deref() == Some(path)
-    });
+    let maker = all
+        .iter()
+        .find(|other| other.method() == "POST" && other.status() == 200 && made(other).as_deref() == Some(path));
     if let Some(maker) = maker {
         Box::pin(needs(stage, maker)).await;
         stage.call("POST", &decoded(maker.path()), &maker.request["form"]).await;
@@ -189,7 +196,8 @@ fn plain(list: &str, id: &str) -> Option<Value> {
 /// Makes something below a path, as some recording did.
 async fn below(stage: &mut Stage<'_>, path: &str) {
     let all = stage.all;
-    let maker = all.iter().find(|other| other.method() == "POST" && other.status() == 200 && decoded(other.path()) == path);
+    let maker =
+        all.iter().find(|other| other.method() == "POST" && other.status() == 200 && decoded(other.path()) == path);
     if let Some(maker) = maker {
         stage.call("POST", path, &maker.request["form"]).await;
     }
@@ -220,7 +228,8 @@ async fn needs(stage: &mut Stage<'_>, recording: &Recording) {
 /// Positions that are named are there.
 async fn rules(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
     let (list, pos) = path.rsplit_once('/').unwrap_or((path, "0"));
-    let most = [Some(pos), recording.given("moveto")].into_iter().flatten().filter_map(|pos| pos.parse::<usize>().ok()).max();
+    let most =
+        [Some(pos), recording.given("moveto")].into_iter().flatten().filter_map(|pos| pos.parse::<usize>().ok()).max();
     for _ in 0..=most.unwrap_or_default() {
         let there = stage.ask("GET", &format!("/api2/json{list}"), &Value::Null).await;
         if there["data"].as_array().is_some_and(|rules| rules.len() > most.unwrap_or_default()) {

@@ -26,11 +26,16 @@ pub(super) fn seed(cluster: &mut Cluster) {
             {"iface": "eno1", "type": "eth", "method": "manual", "method6": "manual", "families": ["inet"], "priority": 3},
         ]),
     );
-    for path in ["/aplinfo", "/apt/update", "/disks/list", "/disks/directory", "/disks/lvmthin", "/hardware/usb", "/netstat"] {
+    for path in
+        ["/aplinfo", "/apt/update", "/disks/list", "/disks/directory", "/disks/lvmthin", "/hardware/usb", "/netstat"]
+    {
         fact(path, json!([]));
     }
     fact("/disks/lvm", json!({"leaf": 0, "children": []}));
-    fact("/subscription", json!({"status": "notfound", "message": "There is no subscription key", "serverid": "0123456789ABCDEF0123456789ABCDEF", "url": "https://www.proxmox.com/en/proxmox-virtual-environment/pricing"}));
+    fact(
+        "/subscription",
+        json!({"status": "notfound", "message": "There is no subscription key", "serverid": "0123456789ABCDEF0123456789ABCDEF", "url": "https://www.proxmox.com/en/proxmox-virtual-environment/pricing"}),
+    );
     fact(
         "/machine",
         json!({
@@ -43,12 +48,9 @@ pub(super) fn seed(cluster: &mut Cluster) {
             "wait": 0, "cpu": 0,
         }),
     );
-    for (name, peer) in [
-        ("pve2", Peer::Refuses),
-        ("pve3", Peer::Stranger),
-        ("pve4", Peer::NoRoute),
-        ("pve5", Peer::Silent),
-    ] {
+    for (name, peer) in
+        [("pve2", Peer::Refuses), ("pve3", Peer::Stranger), ("pve4", Peer::NoRoute), ("pve5", Peer::Silent)]
+    {
         cluster.peers.insert(name.to_owned(), peer);
     }
 }

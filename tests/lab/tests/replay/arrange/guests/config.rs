@@ -205,8 +205,7 @@ pub fn pending(recording: &Recording) -> Option<(Value, Vec<String>)> {
     }
     let rows = recording.data().as_array()?;
     let key = |row: &Value| row["key"].as_str().unwrap_or_default().to_owned();
-    let set: Map<String, Value> =
-        rows.iter().filter_map(|row| Some((key(row), row.get("pending")?.clone()))).collect();
+    let set: Map<String, Value> = rows.iter().filter_map(|row| Some((key(row), row.get("pending")?.clone()))).collect();
     let delete = rows.iter().filter(|row| row.get("delete").is_some()).map(key).collect();
     Some((Value::Object(set), delete))
 }

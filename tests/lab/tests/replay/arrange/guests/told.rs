@@ -63,7 +63,9 @@ impl Told {
         if let Some(status) = data["status"].as_str() {
             return status == "running";
         }
-        if self.says("not running\n") || self.says("not running") && !self.says("agent is not running") && !self.says("Agent is not running") {
+        if self.says("not running\n")
+            || self.says("not running") && !self.says("agent is not running") && !self.says("Agent is not running")
+        {
             return false;
         }
         if self.says("is running") || self.says("already running") || self.says("hotplug problem") {

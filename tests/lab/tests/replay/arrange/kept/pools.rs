@@ -46,9 +46,11 @@ pub fn before(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
 }
 
 fn members(recording: &Recording) -> Vec<Value> {
-    let listed = |name: &str| recording.given(name).unwrap_or_default().split(',').map(str::to_owned).collect::<Vec<_>>();
+    let listed =
+        |name: &str| recording.given(name).unwrap_or_default().split(',').map(str::to_owned).collect::<Vec<_>>();
     let guests = listed("vms").into_iter().filter(|vmid| !vmid.is_empty());
-    let guests = guests.flat_map(|vmid| ["qemu", "lxc"].map(|kind| json!({"id": format!("{kind}/{vmid}"), "type": kind})));
+    let guests =
+        guests.flat_map(|vmid| ["qemu", "lxc"].map(|kind| json!({"id": format!("{kind}/{vmid}"), "type": kind})));
     let storages = listed("storage").into_iter().filter(|name| !name.is_empty());
     guests.chain(storages.map(|name| json!({"type": "storage", "storage": name}))).collect()
 }
