@@ -145,7 +145,7 @@ fn numbers(text: &str, least: u32, most: u32) -> Option<BTreeSet<u32>> {
             Some((span, every)) => (span, Some(every.parse().ok().filter(|every: &u32| *every > 0)?)),
             None => (part, None),
         };
-        let (first, last) = match (span, span.split_once("..")) {
+        let (from, to) = match (span, span.split_once("..")) {
             ("*" | "", _) if span == "*" || every.is_some() => (least, most),
             (_, Some((first, last))) => (first.parse().ok()?, last.parse().ok()?),
             (_, None) => {
@@ -153,11 +153,11 @@ fn numbers(text: &str, least: u32, most: u32) -> Option<BTreeSet<u32>> {
                 (one, if every.is_some() { most } else { one })
             }
         };
-        if first < least || last > most || first > last {
+        if from < least || to > most || from > to {
             return None;
         }
         let stride = usize::try_from(every.unwrap_or(1)).unwrap_or(1);
-        found.extend((first..=last).step_by(stride));
+        found.extend((from..=to).step_by(stride));
     }
     Some(found)
 }
