@@ -147,7 +147,7 @@ fn numbers(text: &str, least: u32, most: u32) -> Option<BTreeSet<u32>> {
         };
         let (from, to) = match (span, span.split_once("..")) {
             ("*" | "", _) if span == "*" || every.is_some() => (least, most),
-            (_, Some((first, last))) => (first.parse().ok()?, last.parse().ok()?),
+            (_, Some((low, high))) => (low.parse().ok()?, high.parse().ok()?),
             (_, None) => {
                 let one = span.parse().ok()?;
                 (one, if every.is_some() { most } else { one })
