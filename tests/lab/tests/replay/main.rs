@@ -19,6 +19,12 @@
     clippy::print_stdout,
     reason = "a test may stop where it stands"
 )]
+#![allow(
+    clippy::cmp_owned,
+    clippy::match_same_arms,
+    clippy::unused_async,
+    reason = "one line for each kind of recording, all in the same form"
+)]
 
 mod arrange;
 mod compare;
