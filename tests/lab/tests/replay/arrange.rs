@@ -32,7 +32,7 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
     access::before(stage, recording).await;
     host::before(stage, recording).await;
     resources::before(stage, recording).await;
-    tasks::before(stage, recording).await;
+    tasks::before(stage, recording);
     guests::before(stage, recording).await;
     kept::before(stage, recording).await;
 }

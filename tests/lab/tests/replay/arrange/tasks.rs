@@ -7,11 +7,10 @@ use serde_json::Value;
 use crate::recording::Recording;
 use crate::stage::Stage;
 
-pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
+pub fn before(stage: &mut Stage<'_>, recording: &Recording) {
     let steps = recording.steps();
     match (steps.as_slice(), recording.method(), recording.status()) {
-        (["nodes", _, "tasks"], "GET", 200) => list(stage, recording),
-        (["cluster", "tasks"], "GET", 200) => list(stage, recording),
+        (["nodes", _, "tasks"] | ["cluster", "tasks"], "GET", 200) => list(stage, recording),
         (["cluster", "log"], "GET", 200) => log_of_cluster(stage, recording),
         (["nodes", _, "tasks", upid, ..], _, status) if !recording.response["json"]["errors"]["upid"].is_string() => {
             let upid = percent_decode_str(upid).decode_utf8_lossy().into_owned();
