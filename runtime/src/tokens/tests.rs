@@ -71,7 +71,7 @@ fn actors_name_their_person() {
 fn the_seeds_spelling_loads() {
     let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(b"abc"));
     let tokens = load(&format!(
-        r#"{{"version": 1, "tokens": [{{"name": "claude", "hash": "sha256:{hash}", "devices": ["pve3"], "tools": ["list_vms"], "created_at": "2026-07-12T10:00:00Z", "actor_type": "agent", "provider": "x", "provider_tier": "public", "on_behalf_of": "ada"}}]}}"#
+        r#"{{"version": 1, "tokens": [{{"name": "assistant", "hash": "sha256:{hash}", "devices": ["pve3"], "tools": ["list_vms"], "created_at": "2026-07-12T10:00:00Z", "actor_type": "agent", "provider": "x", "provider_tier": "public", "on_behalf_of": "ada"}}]}}"#
     ))
     .unwrap();
     let principal = tokens.authenticate("abc", SystemTime::now()).unwrap();

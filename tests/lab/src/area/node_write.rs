@@ -43,7 +43,7 @@ pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
         ("POST", "/apt/update") => Ok(worker::start(shared, call, "aptupdate", "", |worker| async move {
             worker.log("starting apt-get update");
             worker.step(MOMENT).await;
-            for line in fetched() {
+            for line in fetched(&super::system::repositories()) {
                 worker.log(line);
             }
             Ok(Done::Fine)
@@ -66,19 +66,28 @@ pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
     })
 }
 
-/// What `apt-get` says where no mirror can be reached, which the lab never can.
-fn fetched() -> Vec<&'static str> {
-    let ignored = "Ign:1 http://deb.debian.org/debian trixie InRelease";
-    vec![
-        ignored,
-        ignored,
-        ignored,
-        "Err:1 http://deb.debian.org/debian trixie InRelease",
-        "  Temporary failure resolving 'deb.debian.org'",
-        "Reading package lists...",
-        "W: Failed to fetch http://deb.debian.org/debian/dists/trixie/InRelease  Temporary failure resolving 'deb.debian.org'",
-        "W: Some index files failed to download. They have been ignored, or old ones used instead.",
-    ]
+/// What `apt-get` says where no mirror can be reached, which the lab never can: a few tries for each repository, then why.
+fn fetched(repositories: &Value) -> Vec<String> {
+    let (mut tries, mut failures) = (Vec::new(), Vec::new());
+    let of = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let enabled = |repository: &Value| repository.get("Enabled").and_then(Value::as_bool).unwrap_or_default();
+    let all = of(repositories, "files").iter().flat_map(|file| of(file, "repositories")).collect::<Vec<_>>();
+    for repository in all.iter().filter(|repository| enabled(repository)) {
+        for (uri, suite) in of(repository, "URIs").iter().zip(of(repository, "Suites")) {
+            let (uri, suite) = (uri.as_str().unwrap_or_default(), suite.as_str().unwrap_or_default());
+            let host = uri.split('/').nth(2).unwrap_or_default();
+            tries.extend(std::iter::repeat_n(format!("Ign:1 {uri} {suite} InRelease"), 3));
+            tries.push(format!("Err:1 {uri} {suite} InRelease"));
+            tries.push(format!("  Temporary failure resolving '{host}'"));
+            failures.push(format!(
+                "W: Failed to fetch {uri}/dists/{suite}/InRelease  Temporary failure resolving '{host}'"
+            ));
+        }
+    }
+    tries.push("Reading package lists...".to_owned());
+    tries.append(&mut failures);
+    tries.push("W: Some index files failed to download. They have been ignored, or old ones used instead.".to_owned());
+    tries
 }
 
 fn done() -> Outcome {

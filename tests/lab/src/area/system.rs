@@ -119,12 +119,12 @@ fn versions() -> Value {
     Value::Array(rows.collect())
 }
 
-fn repositories() -> Value {
+pub(super) fn repositories() -> Value {
     json!({
         "digest": crate::state::digest(&json!("repositories")),
         "errors": [],
         "infos": [{"path": "/etc/apt/sources.list.d/debian.sources", "index": "0", "kind": "origin", "message": "Debian"}],
-        "files": [{"path": "/etc/apt/sources.list.d/debian.sources", "file-type": "sources", "digest": [1, 2, 3], "repositories": [{"Enabled": true, "FileType": "sources", "Types": ["deb"], "URIs": ["http://deb.debian.org/debian"], "Suites": ["trixie"], "Components": ["main"]}]}],
+        "files": [{"path": "/etc/apt/sources.list.d/debian.sources", "file-type": "sources", "digest": [1, 2, 3], "repositories": [{"Enabled": true, "FileType": "sources", "Types": ["deb"], "URIs": ["http://mirror.lab.test/debian"], "Suites": ["trixie"], "Components": ["main"]}]}],
         "standard-repos": [{"handle": "enterprise", "name": "Enterprise", "status": 1}, {"handle": "no-subscription", "name": "No-Subscription"}],
     })
 }
