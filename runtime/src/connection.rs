@@ -26,7 +26,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Connection {
     name: String,
-    client: Arc<Client>,
+    client: Client,
     nodes: Nodes,
     snapshot: Snapshot,
     version: Fresh<Version>,
@@ -46,11 +46,11 @@ type Pending<T> = Pin<Box<dyn Future<Output = Result<T, PveError>> + Send>>;
 impl Connection {
     /// Builds the client; nothing is sent. The error is a sentence for the operator.
     pub fn new(cluster: &Cluster) -> Result<Self, String> {
-        let client = Arc::new(Client::new(cluster)?);
+        let client = Client::new(cluster)?;
         let fetch = |operation: &'static Operation| {
-            let client = Arc::clone(&client);
+            let client = client.clone();
             move || -> Pending<Json> {
-                let client = Arc::clone(&client);
+                let client = client.clone();
                 Box::pin(async move {
                     let request = plain(operation)?;
                     Ok(client.get(&request).await?.data)

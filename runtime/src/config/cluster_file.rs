@@ -7,6 +7,7 @@ use crate::values::{Secret, TokenId, Vmid, text_value};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct Cluster {
     pub protected_tags: BTreeSet<String>,
     /// How old its list of guests may be.
     pub resource_ttl: Duration,
+    /// How many replicas of this server share PVE's few workers.
+    pub replicas: NonZeroUsize,
 }
 
 /// An API address of a cluster.
@@ -134,12 +137,13 @@ impl Clusters {
 /// What holds for all clusters of the file.
 struct Policy {
     resource_ttl: Duration,
+    replicas: NonZeroUsize,
     opt_in: BTreeSet<String>,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { resource_ttl: Duration::from_secs(10), opt_in: BTreeSet::new() }
+        Self { resource_ttl: Duration::from_secs(10), replicas: NonZeroUsize::MIN, opt_in: BTreeSet::new() }
     }
 }
 
@@ -149,8 +153,14 @@ impl Policy {
         if let Some(ttl) = resource_ttl(&mut table, problems) {
             policy.resource_ttl = ttl;
         }
+        if let Some(number) = table.number("replicas", problems) {
+            match usize::try_from(number).ok().and_then(NonZeroUsize::new).filter(|number| number.get() <= 64) {
+                Some(replicas) => policy.replicas = replicas,
+                None => problems.at(table.place("replicas"), "has to be 1 to 64, the servers that share these clusters"),
+            }
+        }
         policy.opt_in = table.texts("opt_in", problems).unwrap_or_default().into_iter().collect();
-        table.finish(&["resource_cache_ttl_secs", "opt_in"], problems);
+        table.finish(&["resource_cache_ttl_secs", "replicas", "opt_in"], problems);
         policy
     }
 }
@@ -200,6 +210,7 @@ impl Cluster {
             protected_vmids,
             protected_tags: protected_tags.into_iter().map(|tag| tag.to_lowercase()).collect(),
             resource_ttl,
+            replicas: policy.replicas,
         })
     }
 }

@@ -1,261 +1,228 @@
-//! Decides how one read gets its answer: parked or not, in its lane, from the first endpoint that works,
-//! once more only where the connection died before an answer began.
+//! Decides how a request gets its answer: with a token that PVE accepts, to a node that is not known to be down, in
+//! its lane, by the first address that works. A read is sent once more where the connection died before an answer
+//! began; a write is sent once, whatever happens.
 
-use super::endpoint::Address;
+use super::attempt::{Attempt, Sender, timed_out};
+use super::health::{Health, Leave};
 use super::lanes::Lanes;
-use super::reply::Envelope;
-use super::told::{Answered, error_from};
-use super::{Kind, PveError, Reply, Request, trust};
+use super::{Kind, Lane, PveError, Reply, Request, Sent};
 use crate::config::Cluster;
-use bytes::BytesMut;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::ext::ReasonPhrase;
-use reqwest::redirect::Policy;
-use reqwest::{Response, Url};
-use std::sync::{Mutex, PoisonError};
+use crate::values::NodeName;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// PVE closes idle connections after 5 s, so ours are dropped before.
-const IDLE: Duration = Duration::from_secs(4);
-/// Longest wait for a connection.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How long a refused API token is not used again: every attempt costs 3 s on the PVE side.
 const PARKED: Duration = Duration::from_secs(30);
-/// Largest answer, unpacked.
-const BODY: usize = 8 << 20;
+/// Nodes that are remembered before those that answer are forgotten.
+const NODES: usize = 1024;
 
-/// The connection to one cluster.
+/// The connection to one cluster. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Client(Arc<Inner>);
+
 #[derive(Debug)]
-pub struct Client {
+struct Inner {
     cluster: String,
     addresses: Vec<Address>,
-    http: reqwest::Client,
+    nodes: Mutex<HashMap<NodeName, Arc<Health>>>,
+    sender: Sender,
     lanes: Lanes,
     parked: Mutex<Option<Instant>>,
 }
 
-/// One attempt at one address.
-enum Attempt {
-    Answered(Response),
-    /// Nothing was reached: another address may work.
-    NotReached(PveError),
-    /// The connection died while the answer was awaited.
-    Died(PveError),
-    Failed(PveError),
+#[derive(Debug)]
+struct Address {
+    base: String,
+    health: Health,
 }
 
 impl Client {
     /// Builds the client; the error is a sentence for the operator.
     pub fn new(cluster: &Cluster) -> Result<Self, String> {
-        let place = |message: String| format!("cluster `{}`: {message}", cluster.name);
-        let tls = trust::client_config(&cluster.trust).map_err(place)?;
-        let token =
-            zeroize::Zeroizing::new(format!("PVEAPIToken={}={}", cluster.token.id, cluster.token.secret.expose()));
-        let mut authorization = HeaderValue::from_str(&token)
-            .map_err(|_| place("the API token's id or secret cannot stand in a header".to_owned()))?;
-        authorization.set_sensitive(true);
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .https_only(true)
-            .http1_only()
-            .no_proxy()
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .gzip(true)
-            .tcp_nodelay(true)
-            .pool_idle_timeout(IDLE)
-            .connect_timeout(CONNECT)
-            .user_agent(concat!("pvegate/", env!("CARGO_PKG_VERSION")))
-            .default_headers(HeaderMap::from_iter([(AUTHORIZATION, authorization)]))
-            .build()
-            .map_err(|error| place(format!("the HTTP client cannot be built: {error}")))?;
-        Ok(Self {
+        let address = |base: &str| Address { base: base.to_owned(), health: Health::default() };
+        Ok(Self(Arc::new(Inner {
             cluster: cluster.name.to_string(),
-            addresses: cluster.endpoints.iter().map(|endpoint| Address::new(endpoint.base.clone())).collect(),
-            http,
-            lanes: Lanes::new(),
+            addresses: cluster.endpoints.iter().map(|endpoint| address(&endpoint.base)).collect(),
+            nodes: Mutex::default(),
+            sender: Sender::new(cluster)?,
+            lanes: Lanes::new(cluster.replicas),
             parked: Mutex::new(None),
-        })
+        })))
     }
 
     /// The cluster's name.
     pub fn cluster(&self) -> &str {
-        &self.cluster
+        &self.0.cluster
     }
 
     /// Sends a read and reads its answer.
     pub async fn get(&self, request: &Request) -> Result<Reply, PveError> {
+        if !request.is_read() {
+            return Err(misuse(request));
+        }
+        self.0.exchange(request).await
+    }
+
+    /// Sends a read and waits for `patience` at most. What comes later is not lost on the server: until then the node
+    /// counts as one that does not answer.
+    pub async fn get_within(&self, request: &Request, patience: Duration) -> Result<Reply, PveError> {
+        let (inner, sent) = (Arc::clone(&self.0), request.clone());
+        let mut waiting = tokio::spawn(async move { inner.exchange(&sent).await });
+        match tokio::time::timeout(patience, &mut waiting).await {
+            Ok(ended) => ended.unwrap_or_else(|_| Err(broken(request))),
+            Err(_) => {
+                if let Some(node) = &request.node {
+                    let health = self.0.health(node);
+                    tokio::spawn(async move {
+                        let _late = health.late();
+                        // Its result is in the node's health already.
+                        let _ended = waiting.await;
+                    });
+                }
+                Err(timed_out(&self.0.cluster, &request.clone().within(patience)))
+            }
+        }
+    }
+
+    /// Why a node is not to be counted on, if it is known. One whose rest is over is tried with this read behind the
+    /// caller's back.
+    pub fn trouble(&self, node: &NodeName, read: &Request) -> Option<PveError> {
+        let health = self.0.health(node);
+        if health.is_late() {
+            let message = format!("node {node} of cluster {} has not answered an earlier request yet", self.0.cluster);
+            return Some(PveError::new(Kind::Timeout, message).not_sent());
+        }
+        let error = health.trouble()?;
+        let resting = matches!(health.ask(Instant::now()), Leave::Wait(..));
+        if !resting && read.is_read() {
+            let (inner, read) = (Arc::clone(&self.0), read.clone());
+            // Only whether it answers counts, and that is in its health then.
+            tokio::spawn(async move { inner.exchange(&read).await });
+        }
+        Some(error)
+    }
+
+    /// Sends a write, once, on a connection of its own. It goes on when the caller hangs up. What a failure means for
+    /// PVE is [`PveError::sent`].
+    pub async fn write(&self, request: &Request) -> Result<Reply, PveError> {
+        if request.is_read() {
+            return Err(misuse(request));
+        }
+        let (inner, sent) = (Arc::clone(&self.0), request.clone());
+        tokio::spawn(async move { inner.exchange(&sent).await }).await.unwrap_or_else(|_| Err(broken(request)))
+    }
+}
+
+impl Inner {
+    async fn exchange(self: &Arc<Self>, request: &Request) -> Result<Reply, PveError> {
         self.check_parked(request)?;
+        let health = request.node.as_ref().map(|node| self.health(node));
+        let _trial = match health.as_ref().map(|health| health.ask(Instant::now())) {
+            Some(Leave::Wait(left, error)) => return Err(error.not_sent().retry_after(left)),
+            Some(Leave::Trial(trial)) => Some(trial),
+            Some(Leave::Free) | None => None,
+        };
         let deadline = Instant::now() + request.within;
         let _leave = self.lanes.enter(request, deadline).await?;
         // A caller that waited in the lane may have been overtaken by a 401.
         self.check_parked(request)?;
-        match tokio::time::timeout_at(deadline, self.fetch(request)).await {
+        let answer = match tokio::time::timeout_at(deadline, self.fetch(request)).await {
             Ok(answer) => answer,
-            Err(_) => Err(self.timed_out(request)),
+            Err(_) => Err(timed_out(&self.cluster, request)),
+        };
+        if let Some(health) = &health {
+            learn(health, request, &answer);
         }
+        answer
     }
 
-    async fn fetch(&self, request: &Request) -> Result<Reply, PveError> {
+    async fn fetch(self: &Arc<Self>, request: &Request) -> Result<Reply, PveError> {
         let mut last = None;
-        let mut paused: Option<(Duration, PveError)> = None;
-        for address in &self.addresses {
-            if let Some((pause, error)) = address.pause(Instant::now()) {
-                if paused.as_ref().is_none_or(|(shortest, _)| pause < *shortest) {
-                    paused = Some((pause, error));
+        for at in self.order(request) {
+            let Some(address) = self.addresses.get(at) else { continue };
+            let _trial = match address.health.ask(Instant::now()) {
+                Leave::Free => None,
+                Leave::Trial(trial) => Some(trial),
+                Leave::Wait(pause, error) => {
+                    // Every address failed a moment ago: the same answer at once, instead of the same wait.
+                    last.get_or_insert(error.not_sent().retry_after(pause));
+                    continue;
                 }
-                continue;
-            }
-            let mut attempt = self.attempt(address, request).await;
-            if matches!(attempt, Attempt::Died(_)) {
-                attempt = self.attempt(address, request).await;
+            };
+            let mut attempt = self.sender.attempt(&address.base, request).await;
+            if matches!(attempt, Attempt::Died(_)) && request.is_read() {
+                attempt = self.sender.attempt(&address.base, request).await;
             }
             match attempt {
                 Attempt::Answered(response) => {
-                    address.answered();
-                    return self.read(request, response).await;
+                    address.health.answered();
+                    let answer = self.sender.read(request, response).await;
+                    return answer.map_err(|error| self.park(error));
                 }
                 Attempt::NotReached(error) => {
-                    address.failed(Instant::now(), error.clone());
+                    address.health.failed(Instant::now(), error.clone());
                     last = Some(error);
                 }
                 Attempt::Died(error) | Attempt::Failed(error) => return Err(error),
             }
         }
-        let known = || match paused {
-            // Every address failed a moment ago: the same answer at once, instead of the same wait.
-            Some((pause, error)) => error.retry_after(pause),
-            None => PveError::new(Kind::Unreachable, format!("cluster {} has no address", self.cluster)).not_sent(),
-        };
-        Err(last.unwrap_or_else(known))
+        Err(last.unwrap_or_else(|| {
+            PveError::new(Kind::Unreachable, format!("cluster {} has no address", self.cluster)).not_sent()
+        }))
     }
 
-    async fn attempt(&self, address: &Address, request: &Request) -> Attempt {
-        let url = match self.url(address, request) {
-            Ok(url) => url,
-            Err(error) => return Attempt::Failed(error),
-        };
-        let error = match self.http.get(url).send().await {
-            Ok(response) => return Attempt::Answered(response),
-            Err(error) => error.without_url(),
-        };
-        let place = format!("{} of cluster {}", address.base, self.cluster);
-        if let Some(complaint) = trust::complaint(&error) {
-            let message = format!("{place} is not trusted: {complaint}; nothing was sent");
-            return Attempt::NotReached(PveError::new(Kind::Certificate, message).not_sent());
+    /// Addresses that work come first, in the operator's order. As long as there is one, those that failed are tried
+    /// behind the caller's back, and by reads only.
+    fn order(self: &Arc<Self>, request: &Request) -> Vec<usize> {
+        let works = |at: &usize| self.addresses.get(*at).is_some_and(|address| address.health.trouble().is_none());
+        let (mut order, troubled): (Vec<usize>, Vec<usize>) = (0..self.addresses.len()).partition(works);
+        if order.is_empty() {
+            return troubled;
         }
-        let context = chain(&error);
-        if error.is_connect() {
-            let what = if error.is_timeout() { "did not accept a connection within 5 s" } else { "cannot be reached" };
-            return Attempt::NotReached(
-                PveError::new(
-                    Kind::Unreachable,
-                    format!("{place} {what}; check that the node is up and the address is right"),
-                )
-                .context(context)
-                .not_sent(),
-            );
-        }
-        if error.is_timeout() {
-            return Attempt::Failed(self.timed_out(request).context(context));
-        }
-        Attempt::Died(
-            PveError::new(
-                Kind::Unreachable,
-                format!("{place} closed the connection without answering {request}; try again"),
-            )
-            .context(context),
-        )
-    }
-
-    /// The URL, if it is still the one that was asked for: a parser that tidies paths must not change it.
-    fn url(&self, address: &Address, request: &Request) -> Result<Url, PveError> {
-        let path = format!("/api2/json{}", request.path);
-        let mut text = format!("{}{path}", address.base);
-        if !request.query.is_empty() {
-            text.push('?');
-            text.push_str(&request.query);
-        }
-        let same = |url: &Url| {
-            request.path.starts_with('/')
-                && url.path() == path
-                && url.query().unwrap_or_default() == request.query
-                && url.fragment().is_none()
-        };
-        Url::parse(&text).ok().filter(same).ok_or_else(|| {
-            PveError::new(
-                Kind::Invalid,
-                format!(
-                    "the arguments of {request} do not make a valid path, so nothing was sent to cluster {}",
-                    self.cluster
-                ),
-            )
-            .not_sent()
-        })
-    }
-
-    async fn read(&self, request: &Request, mut response: Response) -> Result<Reply, PveError> {
-        let status = response.status().as_u16();
-        let json = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok())
-            .is_some_and(|kind| kind.starts_with("application/json"));
-        let reason = response.extensions().get::<ReasonPhrase>().map_or_else(
-            || response.status().canonical_reason().unwrap_or_default().as_bytes().to_vec(),
-            |reason| reason.as_bytes().to_vec(),
-        );
-        let body = match self.body(request, &mut response).await {
-            Ok(body) => body,
-            // A failure's text is worth more than the fact that its body was cut.
-            Err(_) if status != 200 => BytesMut::new(),
-            Err(error) => return Err(error),
-        };
-        if status == 401 {
-            *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PARKED);
-        }
-        if (300..400).contains(&status) {
-            let message = format!(
-                "cluster {} answered {request} with a redirect ({status}); name the API address itself as endpoint",
-                self.cluster
-            );
-            return Err(PveError::new(Kind::NotJson, message).with_status(status).refused());
-        }
-        if status != 200 {
-            let error = error_from(&self.cluster, request, Answered { status, reason: &reason, body: &body });
-            return Err(if status == 401 { error.retry_after(PARKED) } else { error });
-        }
-        Envelope::read(&body).map(Envelope::into_reply).map_err(|error| {
-            let what = if json { "an answer that is not complete JSON" } else { "something that is not JSON" };
-            let message = format!("cluster {} answered {request} with {what}; check that the endpoint is a PVE node's API and not another web server", self.cluster);
-            PveError::new(Kind::NotJson, message).with_status(status).context(format!("{:?} at line {}", error.classify(), error.line()))
-        })
-    }
-
-    async fn body(&self, request: &Request, response: &mut Response) -> Result<BytesMut, PveError> {
-        let mut body = BytesMut::new();
-        loop {
-            match response.chunk().await {
-                Ok(None) => return Ok(body),
-                Ok(Some(chunk)) if body.len() + chunk.len() <= BODY => body.extend_from_slice(&chunk),
-                Ok(Some(_)) => {
-                    let message = format!(
-                        "the answer to {request} is larger than {} MiB; ask for less, with a limit, a filter or a shorter time span",
-                        BODY >> 20
-                    );
-                    return Err(PveError::new(Kind::TooLarge, message));
-                }
-                Err(error) => {
-                    let message = format!(
-                        "cluster {} broke off in the middle of its answer to {request}; try again",
-                        self.cluster
-                    );
-                    return Err(PveError::new(Kind::Unreachable, message).context(chain(&error.without_url())));
-                }
+        if request.is_read() {
+            for at in troubled {
+                self.try_again(at, request);
             }
+        } else {
+            order.extend(troubled);
         }
+        order
+    }
+
+    fn try_again(self: &Arc<Self>, at: usize, request: &Request) {
+        let Some(address) = self.addresses.get(at) else { return };
+        if matches!(address.health.ask(Instant::now()), Leave::Wait(..)) {
+            return;
+        }
+        let (inner, request) = (Arc::clone(self), request.clone());
+        tokio::spawn(async move {
+            let Some(address) = inner.addresses.get(at) else { return };
+            let Leave::Trial(_trial) = address.health.ask(Instant::now()) else { return };
+            let attempt = tokio::time::timeout(request.within, inner.sender.attempt(&address.base, &request));
+            match attempt.await {
+                Ok(Attempt::Answered(_)) => address.health.answered(),
+                Ok(Attempt::NotReached(error)) => address.health.failed(Instant::now(), error),
+                _ => {}
+            }
+        });
+    }
+
+    fn health(&self, node: &NodeName) -> Arc<Health> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if nodes.len() >= NODES {
+            nodes.retain(|_, health| Arc::strong_count(health) > 1 || health.trouble().is_some());
+        }
+        Arc::clone(nodes.entry(node.clone()).or_default())
+    }
+
+    fn park(&self, error: PveError) -> PveError {
+        if error.status() != Some(401) {
+            return error;
+        }
+        *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PARKED);
+        error.retry_after(PARKED)
     }
 
     fn check_parked(&self, request: &Request) -> Result<(), PveError> {
@@ -272,27 +239,38 @@ impl Client {
         );
         Err(PveError::new(Kind::Unauthorized, message).not_sent().retry_after(left))
     }
+}
 
-    fn timed_out(&self, request: &Request) -> PveError {
-        PveError::new(
-            Kind::Timeout,
-            format!(
-                "cluster {} did not answer {request} within {} s; try again, or look at the node's load",
-                self.cluster,
-                request.within.as_secs()
-            ),
-        )
+/// What an answer tells about the node that was to give it.
+fn learn(health: &Health, request: &Request, answer: &Result<Reply, PveError>) {
+    let error = match answer {
+        Ok(_) => return health.answered(),
+        Err(error) => error,
+    };
+    let rest = || {
+        // What is remembered is told to others, who sent nothing.
+        let message = format!("{}; it is left alone for a moment", error.message());
+        PveError::new(error.kind(), message).not_sent()
+    };
+    match (error.kind(), error.status()) {
+        (Kind::NodeDown | Kind::Timeout, Some(595)) => health.failed(Instant::now(), rest()),
+        // An agent that takes its time says nothing about its node.
+        (Kind::NodeDown | Kind::Timeout, Some(596 | 599) | None) if request.lane != Lane::Slow => {
+            health.doubted(Instant::now(), rest());
+        }
+        (_, Some(595..=599) | None) => {}
+        (_, Some(_)) => health.answered(),
     }
 }
 
-/// An error with its causes, for the log.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
+fn misuse(request: &Request) -> PveError {
+    let message = format!("{request} was handed to the wrong half of the client, so nothing was sent; report this");
+    PveError::new(Kind::Other, message).not_sent()
+}
+
+/// The task that sent it is gone, which only a mistake of the server's can do.
+fn broken(request: &Request) -> PveError {
+    let error = PveError::new(Kind::Other, format!("the server failed while it sent {request}; its log says more"));
+    debug_assert_eq!(error.sent(), Sent::Unknown);
+    error
 }

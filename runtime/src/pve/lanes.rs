@@ -1,7 +1,8 @@
 //! Decides how many requests are in flight, so that callers queue here and not in PVE's few blocking workers.
 //!
 //! A node's pvedaemon has three workers for everyone. Two of them at most are ours, one at most with
-//! something slow, so that people at the web interface and short reads always find one.
+//! something slow, so that people at the web interface and short reads always find one. Replicas of this
+//! server share these numbers, as far as they can be divided.
 
 use super::{Kind, PveError, Request};
 use crate::values::NodeName;
@@ -9,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::num::NonZeroUsize;
 use tokio::time::Instant;
 
 /// Who works on a request on the PVE side.
@@ -36,6 +38,8 @@ const NODES: usize = 1024;
 /// The lanes of one cluster.
 #[derive(Debug)]
 pub(super) struct Lanes {
+    /// In flight per node with the daemon.
+    daemon: usize,
     proxy: Arc<Queue>,
     nodes: Mutex<HashMap<Option<NodeName>, Arc<NodeLanes>>>,
 }
@@ -53,8 +57,10 @@ pub(super) struct Leave {
 }
 
 impl Lanes {
-    pub(super) fn new() -> Self {
-        Self { proxy: Arc::new(Queue::new(PROXY)), nodes: Mutex::default() }
+    /// One replica's share of the places; there is always one.
+    pub(super) fn new(replicas: NonZeroUsize) -> Self {
+        let share = |places: usize| (places / replicas).max(1);
+        Self { daemon: share(DAEMON), proxy: Arc::new(Queue::new(share(PROXY))), nodes: Mutex::default() }
     }
 
     /// Waits for a place until `deadline`.
@@ -77,7 +83,7 @@ impl Lanes {
         if nodes.len() >= NODES {
             nodes.retain(|_, lanes| Arc::strong_count(lanes) > 1 || lanes.daemon.is_used() || lanes.slow.is_used());
         }
-        let fresh = || Arc::new(NodeLanes { daemon: Arc::new(Queue::new(DAEMON)), slow: Arc::new(Queue::new(SLOW)) });
+        let fresh = || Arc::new(NodeLanes { daemon: Arc::new(Queue::new(self.daemon)), slow: Arc::new(Queue::new(SLOW)) });
         Arc::clone(nodes.entry(node.cloned()).or_insert_with(fresh))
     }
 }

@@ -3,10 +3,11 @@
 
 pub mod encode;
 
+mod attempt;
 mod client;
-mod endpoint;
 mod error;
 mod fresh;
+mod health;
 mod lanes;
 mod nodes;
 mod reading;
@@ -23,6 +24,6 @@ pub use error::{Kind, PveError, Sent};
 pub use fresh::{Fetch, Fresh};
 pub use lanes::Lane;
 pub use nodes::Nodes;
-pub use reply::Reply;
+pub use reply::{Answered, Reply};
 pub use request::Request;
-pub use told::{Answered, error_from};
+pub use told::error_from;

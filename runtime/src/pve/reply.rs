@@ -1,5 +1,6 @@
-//! Decides what of PVE's answer is kept: the data and the few things that stand beside it.
+//! Decides whether an answer is a success, and what of it is kept: the data and the few things that stand beside it.
 
+use super::{Kind, PveError, Request, error_from};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,6 +13,49 @@ pub struct Reply {
     pub total: Option<u64>,
     /// A pending difference, where PVE says so (node network).
     pub changes: Option<String>,
+}
+
+/// What came back, as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'a> {
+    /// The status code.
+    pub status: u16,
+    /// The reason phrase as sent: UTF-8 or Latin-1.
+    pub reason: &'a [u8],
+    /// The content type; empty where there is none.
+    pub content_type: &'a str,
+    /// The body, unpacked, which may be empty or anything.
+    pub body: &'a [u8],
+}
+
+impl Answered<'_> {
+    /// Reads the answer to a request. `cluster` is what messages call it.
+    pub fn judge(self, cluster: &str, request: &Request) -> Result<Reply, PveError> {
+        let Self { status, content_type, body, .. } = self;
+        if (300..400).contains(&status) {
+            let message = format!(
+                "cluster {cluster} answered {request} with a redirect ({status}); name the API address itself as endpoint"
+            );
+            return Err(PveError::new(Kind::NotJson, message).with_status(status).refused());
+        }
+        if status != 200 {
+            return Err(error_from(cluster, request, self));
+        }
+        // A log may be asked for as text; no write answers so.
+        if request.is_read() && content_type.starts_with("text/plain") {
+            let text = String::from_utf8_lossy(body).into_owned();
+            return Ok(Reply { data: Value::String(text), total: None, changes: None });
+        }
+        Envelope::read(body).map(Envelope::into_reply).map_err(|error| {
+            let what = match body {
+                [] => "nothing at all",
+                _ if content_type.starts_with("application/json") => "an answer that is not complete JSON",
+                _ => "something that is not JSON",
+            };
+            let message = format!("cluster {cluster} answered {request} with {what}; check that the endpoint is a PVE node's API and not another web server");
+            PveError::new(Kind::NotJson, message).with_status(status).context(format!("{:?} at line {}", error.classify(), error.line()))
+        })
+    }
 }
 
 /// PVE's envelope. Everything but the data is read leniently: none of it may lose the data.

@@ -2,14 +2,18 @@
 
 use super::Lane;
 use crate::values::NodeName;
+use http::Method;
 use std::fmt;
 use std::time::Duration;
 
-/// A read that is ready to be sent: path and query are encoded and were checked against the catalog.
+/// A request that is ready to be sent: path, query and form are encoded and were checked against the catalog.
 #[derive(Clone, Debug)]
 pub struct Request {
+    pub(super) method: Method,
     pub(super) path: String,
     pub(super) query: String,
+    /// The body. It may hold secrets and is never shown.
+    pub(super) form: Form,
     pub(super) about: String,
     pub(super) lane: Lane,
     pub(super) node: Option<NodeName>,
@@ -20,17 +24,32 @@ impl Request {
     /// Above the 30 s after which PVE itself gives up on a daemon or another node.
     pub const DAEMON_LIMIT: Duration = Duration::from_secs(35);
 
-    /// `path` is the encoded path below `/api2/json`, with its leading slash; `query` is encoded too and may be empty.
-    /// `about` is what messages call it: the operation's name.
+    /// A read. `path` is the encoded path below `/api2/json`, with its leading slash; `query` is encoded too and may be
+    /// empty. `about` is what messages call it: the operation's name.
     pub fn new(about: impl Into<String>, path: impl Into<String>, query: impl Into<String>) -> Self {
         Self {
+            method: Method::GET,
             path: path.into(),
             query: query.into(),
+            form: Form::default(),
             about: about.into(),
             lane: Lane::Proxy,
             node: None,
             within: Self::DAEMON_LIMIT,
         }
+    }
+
+    /// Makes it a write: with this method, and with an encoded form as body, which may be empty.
+    #[must_use]
+    pub fn writing(mut self, method: Method, form: impl Into<String>) -> Self {
+        self.method = method;
+        self.form = Form(form.into());
+        self
+    }
+
+    /// Whether it changes nothing on the PVE side.
+    pub fn is_read(&self) -> bool {
+        self.method == Method::GET
     }
 
     /// Who works on it on the PVE side.
@@ -58,5 +77,15 @@ impl Request {
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.about)
+    }
+}
+
+/// An encoded form, which may hold secrets.
+#[derive(Clone, Default)]
+pub(super) struct Form(pub(super) String);
+
+impl fmt::Debug for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
+mod health;
 mod recordings;
 mod server;
 mod wire;
+mod writes;

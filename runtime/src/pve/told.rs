@@ -1,7 +1,7 @@
 //! Decides what a caller is told about a failed answer: PVE's own words, masked and made harmless, and what to do.
 
 use super::reading::{kind_of, kind_of_text};
-use super::reply::Envelope;
+use super::reply::{Answered, Envelope};
 use super::{Kind, Lane, PveError, Request};
 use crate::{redact, untrusted};
 use serde_json::Value;
@@ -12,20 +12,9 @@ const SHOWN: usize = 1000;
 /// Most arguments that a message names.
 const PARAMETERS: usize = 32;
 
-/// What came back, for [`error_from`].
-#[derive(Clone, Copy, Debug)]
-pub struct Answered<'a> {
-    /// The status code.
-    pub status: u16,
-    /// The reason phrase as sent: UTF-8 or Latin-1.
-    pub reason: &'a [u8],
-    /// The body, which may be empty or anything.
-    pub body: &'a [u8],
-}
-
 /// Makes an error of an answer that is not a success. `cluster` is what messages call it.
 pub fn error_from(cluster: &str, request: &Request, answered: Answered<'_>) -> PveError {
-    let Answered { status, reason, body } = answered;
+    let Answered { status, reason, body, .. } = answered;
     let reason = text_of(reason);
     let envelope = Envelope::read(body).ok();
     let said =
@@ -53,7 +42,8 @@ pub fn error_from(cluster: &str, request: &Request, answered: Answered<'_>) -> P
         .context(format!("{request}: status {status}"));
     match kind {
         Kind::NodeDown if status == 595 => error.not_sent(),
-        Kind::NodeDown | Kind::Timeout | Kind::Agent => error,
+        // Not an answer of PVE's, or one that came too late: the work may have been done.
+        Kind::NodeDown | Kind::Timeout | Kind::Agent | Kind::Busy => error,
         _ => error.refused(),
     }
 }

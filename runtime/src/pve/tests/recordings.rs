@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 fn told(status: u16, reason: &str, body: &Value) -> PveError {
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    error_from("lab", &Request::new("GET /x", "/x", ""), Answered { status, reason: reason.as_bytes(), body: &body })
+    error_from("lab", &Request::new("GET /x", "/x", ""), Answered { status, reason: reason.as_bytes(), content_type: "", body: &body })
 }
 
 fn said(message: &str) -> PveError {
@@ -82,7 +82,7 @@ fn statuses_of_the_proxy() {
         error_from(
             "lab",
             &Request::new("GET /x", "/x", "").in_lane(lane),
-            Answered { status, reason: str::as_bytes(reason), body: b"" },
+            Answered { status, reason: str::as_bytes(reason), content_type: "", body: b"" },
         )
     };
     for (status, reason, lane, kind, sent) in [
@@ -146,7 +146,7 @@ fn every_recorded_failure_has_a_kind() {
             let error = error_from(
                 "lab",
                 &Request::new("GET /x", "/x", ""),
-                Answered { status, reason: reason.as_bytes(), body: body.as_bytes() },
+                Answered { status, reason: reason.as_bytes(), content_type: "", body: body.as_bytes() },
             );
             let expected = match status {
                 401 => Some(Kind::Unauthorized),

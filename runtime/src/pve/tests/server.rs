@@ -103,6 +103,7 @@ impl Server {
             protected_vmids: BTreeSet::new(),
             protected_tags: BTreeSet::new(),
             resource_ttl: Duration::from_secs(10),
+            replicas: std::num::NonZeroUsize::MIN,
         }
     }
 
@@ -111,11 +112,17 @@ impl Server {
     }
 }
 
+/// A request's head, with its body behind it.
 async fn read_head(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);
     }
+    let text = String::from_utf8(head.clone()).unwrap();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    let mut body = vec![0; length.unwrap_or_default()];
+    stream.read_exact(&mut body).await.ok()?;
+    head.extend(body);
     Some(String::from_utf8(head).unwrap())
 }
 

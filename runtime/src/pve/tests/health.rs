@@ -1,0 +1,105 @@
+//! Addresses and nodes that failed: who pays for trying them again.
+
+use super::server::{Act, Server, answer, json};
+use crate::pve::{Client, Kind, Request, Sent};
+use crate::values::NodeName;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn at(node: &str) -> Request {
+    Request::new("GET /nodes/{node}/version", format!("/nodes/{node}/version"), "").on_node(NodeName::parse(node).unwrap())
+}
+
+async fn until(mut done: impl AsyncFnMut() -> bool) {
+    for _ in 0..200 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it never came to that");
+}
+
+#[tokio::test]
+async fn a_dead_node_is_left_alone_and_found_again() {
+    let dead = Arc::new(AtomicBool::new(true));
+    let now = Arc::clone(&dead);
+    let server = Server::start(&["127.0.0.1"], move |_, head| {
+        if head.contains("/pve2/") && now.load(Ordering::SeqCst) {
+            answer("595 No route to host", "", b"")
+        } else {
+            json(r#"{"data": 1}"#)
+        }
+    })
+    .await;
+    let client = Client::new(&server.cluster()).unwrap();
+    let first = client.get(&at("pve2")).await.unwrap_err();
+    assert_eq!((first.kind(), first.status()), (Kind::NodeDown, Some(595)));
+    let second = client.get(&at("pve2")).await.unwrap_err();
+    assert_eq!((second.kind(), second.sent(), second.status()), (Kind::NodeDown, Sent::No, None));
+    assert!(second.retry_in().is_some() && second.message().contains("left alone"), "{second}");
+    assert_eq!(server.heads().len(), 1, "the second call was not sent");
+    client.get(&at("pve1")).await.unwrap();
+    dead.store(false, Ordering::SeqCst);
+    until(async || client.get(&at("pve2")).await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn one_timeout_is_no_dead_node_and_an_agents_never_is() {
+    let server = Server::start(&["127.0.0.1"], |_, _| answer("596 Connection timed out", "", b"")).await;
+    let client = Client::new(&server.cluster()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(client.get(&at("pve1")).await.unwrap_err().status(), Some(596));
+    }
+    assert_eq!(client.get(&at("pve1")).await.unwrap_err().status(), None);
+    let agent = at("pve3").in_lane(crate::pve::Lane::Slow);
+    for _ in 0..4 {
+        assert_eq!(client.get(&agent).await.unwrap_err().status(), Some(596));
+    }
+}
+
+#[tokio::test]
+async fn who_has_patience_for_less_is_told_and_the_node_counts_as_late() {
+    let server = Server::start(&["127.0.0.1"], |_, head| {
+        if head.contains("/pve2/") { Act::Hang } else { json(r#"{"data": 1}"#) }
+    })
+    .await;
+    let client = Client::new(&server.cluster()).unwrap();
+    let node = NodeName::parse("pve2").unwrap();
+    assert!(client.trouble(&node, &at("pve2")).is_none());
+    let slow = at("pve2").within(Duration::from_secs(2));
+    let error = client.get_within(&slow, Duration::from_millis(200)).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Timeout);
+    until(async || client.trouble(&node, &slow).is_some_and(|error| error.message().contains("earlier"))).await;
+    until(async || client.trouble(&node, &slow).is_none()).await;
+    assert!(client.get_within(&at("pve1"), Duration::from_secs(5)).await.is_ok());
+}
+
+/// An address that failed costs the callers nothing as long as another one works, and is used again once it is back.
+#[tokio::test]
+async fn a_dead_address_is_tried_behind_the_callers_back() {
+    let first = Server::start(&["127.0.0.1"], |_, _| json(r#"{"data": 1}"#)).await;
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let client = Client::new(&first.cluster_at(&[closed, first.port])).unwrap();
+    let read = Request::new("GET /version", "/version", "");
+    client.get(&read).await.unwrap();
+    // Where nothing listened, something does now: another server of the same cluster.
+    let hello = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&hello);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", closed)).await.unwrap();
+    tokio::spawn(async move {
+        while listener.accept().await.is_ok() {
+            seen.store(true, Ordering::SeqCst);
+        }
+    });
+    let before = first.heads().len();
+    let mut calls = 0;
+    until(async || {
+        calls += 1;
+        client.get(&read).await.unwrap();
+        hello.load(Ordering::SeqCst)
+    })
+    .await;
+    assert_eq!(first.heads().len(), before + calls, "every caller was answered by the address that works");
+}
