@@ -29,6 +29,7 @@ const TABLE: &[(Kind, &str)] = &[
         Kind::InUse,
         r"is not empty|is used by|used in ha|still in use|in use by|if subnets exists|is referenced|base volume|already a pool member",
     ),
+    (Kind::Invalid, r"duplicate parameter"),
     (Kind::Exists, r"already exists|already defined|already used|already in use"),
     (
         Kind::NotFound,

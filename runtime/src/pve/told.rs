@@ -42,6 +42,8 @@ pub fn error_from(cluster: &str, request: &Request, answered: Answered<'_>) -> P
         .context(format!("{request}: status {status}"));
     match kind {
         Kind::NodeDown if status == 595 => error.not_sent(),
+        // The agent said no, or could not be asked. With a 596 its words were lost.
+        Kind::Agent if status == 500 => error.refused(),
         // Not an answer of PVE's, or one that came too late: the work may have been done.
         Kind::NodeDown | Kind::Timeout | Kind::Agent | Kind::Busy => error,
         _ => error.refused(),
