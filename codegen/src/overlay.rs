@@ -190,6 +190,7 @@ pub struct Wire {
     pub fields: String,
     pub limit: String,
     pub cursor: String,
+    pub every_node: String,
 }
 
 /// `privileges.toml`.

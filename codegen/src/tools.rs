@@ -248,7 +248,17 @@ impl Builder<'_> {
         if parameter.role == Role::Digest {
             self.problem(format!("args: `{name}` is PVE's lock, which the server supplies"));
         }
-        let schema = json_schema::input(&parameter.kind, parameter.words.as_deref(), self.model);
+        // What one node lists can be asked of all of them.
+        let everywhere = parameter.role == Role::Node
+            && parameter.place == "path"
+            && operations
+                .iter()
+                .all(|operation| operation.keys.tier == Tier::Read && matches!(operation.answer, Answer::List(_)));
+        let words = parameter
+            .words
+            .as_deref()
+            .map(|words| if everywhere { format!("{words} {}", self.wire.every_node) } else { words.to_owned() });
+        let schema = json_schema::input(&parameter.kind, words.as_deref(), self.model);
         Some((schema, parameter.required))
     }
 

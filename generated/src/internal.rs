@@ -5,14 +5,23 @@
 use crate::catalog::*;
 use crate::model::Operation;
 
+/// `GET /cluster/tasks`
+pub static CLUSTER_TASKS: &Operation = &cluster::OPERATIONS[79];
+
 /// `GET /nodes/{node}/lxc/{vmid}/config`
 pub static LXC_CONFIG: &Operation = &lxc::OPERATIONS[5];
 
 /// `GET /nodes/{node}/lxc/{vmid}/status/current`
 pub static LXC_STATUS: &Operation = &lxc::OPERATIONS[28];
 
+/// `GET /nodes/{node}/tasks`
+pub static NODE_TASKS: &Operation = &nodes::OPERATIONS[105];
+
 /// `GET /nodes`
 pub static NODES: &Operation = &nodes::OPERATIONS[0];
+
+/// `GET /access/permissions`
+pub static PERMISSIONS: &Operation = &access::OPERATIONS[18];
 
 /// `GET /nodes/{node}/qemu/{vmid}/config`
 pub static QEMU_CONFIG: &Operation = &qemu::OPERATIONS[8];

@@ -5,19 +5,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
 use pvegate_generated::internal;
-use pvegate_generated::model::{Lane as CatalogLane, Operation};
+use pvegate_generated::model::{Lane as CatalogLane, Operation, Verb};
 use pvegate_generated::terms::Release;
 use serde_json::{Map, Value as Json};
 
 use crate::args::{Args, EncodeError, InvalidArguments, Value, decode, encode};
 use crate::config::Cluster;
 use crate::pve::{Client, Fetch, Fresh, Kind, Lane, Nodes, PveError, Reply, Request};
+use crate::sight::Sight;
 use crate::snapshot::Snapshot;
 use crate::values::NodeName;
 
 /// How long a cluster's release is believed: it changes with an upgrade only.
 const RELEASE_LIMIT: Duration = Duration::from_mins(10);
+
+/// How long the server's own privileges are believed.
+const SIGHT_LIMIT: Duration = Duration::from_mins(1);
 
 /// How long an answer proves that a cluster answers.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
@@ -30,6 +35,9 @@ pub struct Connection {
     nodes: Nodes,
     snapshot: Snapshot,
     version: Fresh<Version>,
+    sight: Fresh<Sight>,
+    /// Whom the server is to PVE, as task ids have it.
+    user: String,
 }
 
 /// What a cluster runs.
@@ -62,11 +70,18 @@ impl Connection {
             let data = version();
             Box::pin(async move { read_version(&data.await?) })
         });
+        let permissions = fetch(internal::PERMISSIONS);
+        let sight: Fetch<Sight> = Box::new(move || {
+            let data = permissions();
+            Box::pin(async move { Ok(Sight::read(&data.await?)) })
+        });
         Ok(Self {
             name: cluster.name.to_string(),
             nodes: Nodes::new(cluster.name.as_str(), fetch(internal::NODES)),
             snapshot: Snapshot::new(cluster, fetch(internal::RESOURCES)),
             version: Fresh::new(RELEASE_LIMIT, version),
+            sight: Fresh::new(SIGHT_LIMIT, sight),
+            user: cluster.token.id.to_string(),
             client,
         })
     }
@@ -94,12 +109,38 @@ impl Connection {
         self.version().await
     }
 
+    /// What the server's API token sees there.
+    pub async fn sight(&self) -> Result<Arc<Sight>, PveError> {
+        self.sight.get().await
+    }
+
+    /// Its nodes.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Its client.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whom the server is to PVE: `user@realm!token`.
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
     /// Sends a read. Every node that the arguments name has to be one that the cluster lists.
     pub async fn get(&self, args: &Args) -> Result<Reply, PveError> {
+        self.check_nodes(args).await?;
+        self.client.get(&request(args)?).await
+    }
+
+    /// Every node that arguments name has to be one that the cluster lists.
+    pub(crate) async fn check_nodes(&self, args: &Args) -> Result<(), PveError> {
         for node in named_nodes(args) {
             self.nodes.check(node).await?;
         }
-        self.client.get(&request(args)?).await
+        Ok(())
     }
 }
 
@@ -125,7 +166,8 @@ fn plain(operation: &'static Operation) -> Result<Request, PveError> {
     request(&args)
 }
 
-fn request(args: &Args) -> Result<Request, PveError> {
+/// A call as it is sent.
+pub(crate) fn request(args: &Args) -> Result<Request, PveError> {
     let operation = args.operation();
     let encoded = encode(args).map_err(|error| match error {
         EncodeError::Elsewhere { .. } | EncodeError::TooLarge(_) => {
@@ -137,7 +179,13 @@ fn request(args: &Args) -> Result<Request, PveError> {
         CatalogLane::Daemon => Lane::Daemon,
         CatalogLane::Slow => Lane::Slow,
     };
-    let request = Request::new(operation.name, encoded.path, encoded.query).in_lane(lane);
+    let mut request = Request::new(operation.name, encoded.path, encoded.query).in_lane(lane);
+    request = match operation.verb {
+        Verb::Get => request,
+        Verb::Post => request.writing(Method::POST, encoded.form),
+        Verb::Put => request.writing(Method::PUT, encoded.form),
+        Verb::Delete => request.writing(Method::DELETE, encoded.form),
+    };
     Ok(match args.get("node") {
         Some(Value::Node(node)) => request.on_node(node.clone()),
         _ => request,
@@ -195,7 +243,7 @@ mod tests {
 
     #[test]
     fn internal_reads_need_no_arguments() {
-        for operation in [internal::NODES, internal::RESOURCES, internal::VERSION] {
+        for operation in [internal::NODES, internal::PERMISSIONS, internal::RESOURCES, internal::VERSION] {
             assert!(plain(operation).is_ok(), "{}", operation.name);
         }
     }

@@ -156,7 +156,9 @@ impl Policy {
         if let Some(number) = table.number("replicas", problems) {
             match usize::try_from(number).ok().and_then(NonZeroUsize::new).filter(|number| number.get() <= 64) {
                 Some(replicas) => policy.replicas = replicas,
-                None => problems.at(table.place("replicas"), "has to be 1 to 64, the servers that share these clusters"),
+                None => {
+                    problems.at(table.place("replicas"), "has to be 1 to 64, the servers that share these clusters");
+                }
             }
         }
         policy.opt_in = table.texts("opt_in", problems).unwrap_or_default().into_iter().collect();

@@ -72,11 +72,8 @@ impl Sender {
             Ok(url) => url,
             Err(error) => return Attempt::Failed(error),
         };
-        let mut builder = if request.is_read() {
-            self.reads.get(url)
-        } else {
-            self.writes.request(request.method.clone(), url)
-        };
+        let mut builder =
+            if request.is_read() { self.reads.get(url) } else { self.writes.request(request.method.clone(), url) };
         if !request.form.0.is_empty() {
             // Without a body there is no content type either: PVE answers a 500 to a type without content.
             builder = builder.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(request.form.0.clone());

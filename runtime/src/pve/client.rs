@@ -70,20 +70,18 @@ impl Client {
     pub async fn get_within(&self, request: &Request, patience: Duration) -> Result<Reply, PveError> {
         let (inner, sent) = (Arc::clone(&self.0), request.clone());
         let mut waiting = tokio::spawn(async move { inner.exchange(&sent).await });
-        match tokio::time::timeout(patience, &mut waiting).await {
-            Ok(ended) => ended.unwrap_or_else(|_| Err(broken(request))),
-            Err(_) => {
-                if let Some(node) = &request.node {
-                    let health = self.0.health(node);
-                    tokio::spawn(async move {
-                        let _late = health.late();
-                        // Its result is in the node's health already.
-                        let _ended = waiting.await;
-                    });
-                }
-                Err(timed_out(&self.0.cluster, &request.clone().within(patience)))
-            }
+        if let Ok(ended) = tokio::time::timeout(patience, &mut waiting).await {
+            return ended.unwrap_or_else(|_| Err(broken(request)));
         }
+        if let Some(node) = &request.node {
+            let health = self.0.health(node);
+            tokio::spawn(async move {
+                let _late = health.late();
+                // Its result is in the node's health already.
+                let _ended = waiting.await;
+            });
+        }
+        Err(timed_out(&self.0.cluster, &request.clone().within(patience)))
     }
 
     /// Why a node is not to be counted on, if it is known. One whose rest is over is tried with this read behind the
@@ -243,10 +241,7 @@ impl Inner {
 
 /// What an answer tells about the node that was to give it.
 fn learn(health: &Health, request: &Request, answer: &Result<Reply, PveError>) {
-    let error = match answer {
-        Ok(_) => return health.answered(),
-        Err(error) => error,
-    };
+    let Err(error) = answer else { return health.answered() };
     let rest = || {
         // What is remembered is told to others, who sent nothing.
         let message = format!("{}; it is left alone for a moment", error.message());

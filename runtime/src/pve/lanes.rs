@@ -7,10 +7,10 @@
 use super::{Kind, PveError, Request};
 use crate::values::NodeName;
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use std::num::NonZeroUsize;
 use tokio::time::Instant;
 
 /// Who works on a request on the PVE side.
@@ -83,7 +83,8 @@ impl Lanes {
         if nodes.len() >= NODES {
             nodes.retain(|_, lanes| Arc::strong_count(lanes) > 1 || lanes.daemon.is_used() || lanes.slow.is_used());
         }
-        let fresh = || Arc::new(NodeLanes { daemon: Arc::new(Queue::new(self.daemon)), slow: Arc::new(Queue::new(SLOW)) });
+        let fresh =
+            || Arc::new(NodeLanes { daemon: Arc::new(Queue::new(self.daemon)), slow: Arc::new(Queue::new(SLOW)) });
         Arc::clone(nodes.entry(node.cloned()).or_insert_with(fresh))
     }
 }

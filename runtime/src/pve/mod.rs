@@ -23,7 +23,7 @@ pub use client::Client;
 pub use error::{Kind, PveError, Sent};
 pub use fresh::{Fetch, Fresh};
 pub use lanes::Lane;
-pub use nodes::Nodes;
+pub use nodes::{ListedNode, Nodes};
 pub use reply::{Answered, Reply};
 pub use request::Request;
 pub use told::error_from;

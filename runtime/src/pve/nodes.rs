@@ -1,4 +1,5 @@
-//! Decides which node names may stand in a path: those that the cluster itself lists, byte for byte.
+//! Decides which node names may stand in a path: those that the cluster itself lists, byte for byte. The same list says
+//! which nodes are down.
 
 use super::{Fetch, Fresh, Kind, PveError};
 use crate::values::NodeName;
@@ -10,11 +11,20 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// A name that is missing in an older list is looked for once more.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// The node names of one cluster.
+/// A node as the cluster lists it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListedNode {
+    /// Its name.
+    pub name: NodeName,
+    /// Whether the cluster says that it is down. Without a word it counts as up.
+    pub offline: bool,
+}
+
+/// The nodes of one cluster.
 #[derive(Clone, Debug)]
 pub struct Nodes {
     cluster: String,
-    names: Fresh<Vec<NodeName>>,
+    list: Fresh<Vec<ListedNode>>,
 }
 
 impl Nodes {
@@ -25,30 +35,31 @@ impl Nodes {
     ) -> Self {
         let cluster = cluster.into();
         let name = cluster.clone();
-        let names: Fetch<Vec<NodeName>> = Box::new(move || {
+        let list: Fetch<Vec<ListedNode>> = Box::new(move || {
             let data = fetch();
             let cluster = name.clone();
             Box::pin(async move { read(&cluster, &data.await?) })
         });
-        Self { cluster, names: Fresh::new(LIMIT, names) }
+        Self { cluster, list: Fresh::new(LIMIT, list) }
     }
 
-    /// All names, sorted.
-    pub async fn names(&self) -> Result<std::sync::Arc<Vec<NodeName>>, PveError> {
-        self.names.get().await
+    /// All nodes, by name.
+    pub async fn list(&self) -> Result<std::sync::Arc<Vec<ListedNode>>, PveError> {
+        self.list.get().await
     }
 
     /// Whether the cluster lists exactly this name.
     pub async fn check(&self, node: &NodeName) -> Result<(), PveError> {
-        let mut names = self.names.get().await?;
-        if !names.contains(node) && self.names.last().is_none_or(|(_, age)| age >= LOOK_AGAIN) {
-            self.names.expire();
-            names = self.names.get().await?;
+        let has = |nodes: &[ListedNode]| nodes.iter().any(|listed| listed.name == *node);
+        let mut nodes = self.list.get().await?;
+        if !has(&nodes) && self.list.last().is_none_or(|(_, age)| age >= LOOK_AGAIN) {
+            self.list.expire();
+            nodes = self.list.get().await?;
         }
-        if names.contains(node) {
+        if has(&nodes) {
             return Ok(());
         }
-        let list: Vec<&str> = names.iter().map(NodeName::as_str).collect();
+        let list: Vec<&str> = nodes.iter().map(|listed| listed.name.as_str()).collect();
         let message = format!(
             "cluster {} has no node `{node}`; it has {} (names are exact, also in case)",
             self.cluster,
@@ -58,18 +69,23 @@ impl Nodes {
     }
 }
 
-fn read(cluster: &str, data: &Value) -> Result<Vec<NodeName>, PveError> {
+fn read(cluster: &str, data: &Value) -> Result<Vec<ListedNode>, PveError> {
     let rows = data.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut names: Vec<NodeName> =
-        rows.iter().filter_map(|row| NodeName::parse(row.get("node")?.as_str()?).ok()).collect();
-    names.sort();
-    names.dedup();
-    if names.is_empty() {
+    let mut nodes: Vec<ListedNode> = rows
+        .iter()
+        .filter_map(|row| {
+            let name = NodeName::parse(row.get("node")?.as_str()?).ok()?;
+            Some(ListedNode { name, offline: row.get("status").and_then(Value::as_str) == Some("offline") })
+        })
+        .collect();
+    nodes.sort();
+    nodes.dedup_by(|one, other| one.name == other.name);
+    if nodes.is_empty() {
         // Every cluster has a node, so this is a list that cannot be seen or read.
         return Err(PveError::new(
             Kind::Forbidden,
             format!("cluster {cluster} lists no nodes; the server's API token may lack Sys.Audit on /nodes"),
         ));
     }
-    Ok(names)
+    Ok(nodes)
 }

@@ -5,7 +5,7 @@ use pvegate_generated::terms::{Role, Tier};
 use serde_json::{Map, Value as Json, json};
 
 use super::reading::{self, Addressed};
-use super::{State, gateway, page};
+use super::{State, gateway, page, spread};
 use crate::args::expected;
 use crate::mcp::{Answer, Refusal};
 
@@ -39,6 +39,12 @@ fn extras(operation: &Operation, by_vmid: bool, object: &mut Map<String, Json>) 
     let mut put = |key: &str, value: Json| object.insert(key.to_owned(), value);
     if by_vmid {
         put("guest", Json::from("Named by cluster and vmid; the server finds the node."));
+    }
+    if spread::is_possible(operation) {
+        put(
+            "every_node",
+            Json::from("`node` may be `*`: every node that is up is asked, and those without an answer are named."),
+        );
     }
     if operation.tier == Tier::Low {
         put("low_arguments", json!(operation.low_args));

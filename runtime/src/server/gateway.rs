@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 
-use super::reading::{self, Reading};
+use super::reading;
 use super::{State, describe, guests, page, search, shape};
 use crate::authorize;
 use crate::mcp::{Answer, Refusal};
@@ -136,9 +136,10 @@ async fn one_read(
         ));
     }
     let authorized = authorize::read(state, authorize::cluster(principal, state, cluster)?, operation)?;
-    let Reading { data, total } = reading::run(state, &authorized, one.arguments, &[]).await?;
-    let (answer, limit) = match data {
-        Json::Array(rows) => return list_within(rows, &one.fields, total, budget),
+    let reading = reading::run(state, &authorized, one.arguments, &[]).await?;
+    let missing = reading.gaps(reading.data.as_array().map_or(0, Vec::len));
+    let (answer, limit) = match reading.data {
+        Json::Array(rows) => return list_within(rows, &one.fields, missing, budget),
         other => (page::of_object(other, &one.fields)?, budget),
     };
     if answer.json().len() > limit {
@@ -154,7 +155,7 @@ async fn one_read(
 fn list_within(
     rows: Vec<Json>,
     fields: &[String],
-    known: Option<u64>,
+    mut missing: Vec<String>,
     budget: usize,
 ) -> Result<Map<String, Json>, Refusal> {
     let data = Json::Array(rows);
@@ -176,12 +177,8 @@ fn list_within(
     }
     rows.truncate(fits);
     let mut object = Map::new();
-    let mut missing = Vec::new();
     if fits < total {
-        missing.push(format!("rows {} to {total}: they do not fit; name `fields`, filter, read fewer things at once, or use the named tool, which has pages", fits + 1));
-    }
-    if let Some(known) = known.filter(|known| usize::try_from(*known).is_ok_and(|known| known > total)) {
-        missing.push(format!("PVE has {known} rows and showed {total}; ask with its own limit, start or filters"));
+        missing.insert(0, format!("rows {} to {total}: they do not fit; name `fields`, filter, read fewer things at once, or use the named tool, which has pages", fits + 1));
     }
     if !missing.is_empty() {
         object.insert("partial".to_owned(), Json::from(true));
@@ -224,7 +221,7 @@ async fn list_clusters(state: &State, principal: &Principal) -> Result<Answer, R
         item
     }))
     .await;
-    page::of_rows(items, &[], &page::Window::default(), None)
+    page::of_rows(items, &[], &page::Window::default(), Vec::new())
 }
 
 fn too_slow(cluster: &str) -> Refusal {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pvegate_generated::internal;
 use pvegate_generated::model::Operation;
+use pvegate_generated::terms::Subject;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
@@ -116,6 +117,16 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
                         connection.name()
                     ));
                 }
+                missing.extend(inventory.nodes().iter().filter(|node| &*node.status == "offline").map(|node| {
+                    format!(
+                        "node {} of cluster {} is offline, so what its guests do is not known",
+                        node.node,
+                        connection.name()
+                    )
+                }));
+                if inventory.guests().is_empty() && inventory.unreadable() == 0 {
+                    missing.extend(reading::sight_on(connection, [Subject::Guest]).await);
+                }
                 inventories.push(inventory);
             }
             Err(error) if connections.len() == 1 => return Err(reading::refusal(state, &error)),
@@ -131,11 +142,7 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
             .flat_map(|inventory| inventory.guests())
             .filter(|guest| !asked.is_filtered() || asked.matches(guest, text.as_deref()))
     };
-    let mut rest = ",\"untrusted\":[\"name\",\"tags\"]".to_owned();
-    if !missing.is_empty() {
-        rest.push_str(",\"partial\":true,\"missing\":");
-        rest.push_str(&Json::from(missing).to_string());
-    }
+    let rest = format!(",\"untrusted\":[\"name\",\"tags\"]{}", page::gaps(missing));
     let total = if asked.is_filtered() {
         guests().count()
     } else {

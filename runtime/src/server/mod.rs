@@ -8,6 +8,7 @@ mod page;
 mod reading;
 mod search;
 mod shape;
+mod spread;
 mod surface;
 
 use std::collections::{BTreeMap, BTreeSet};

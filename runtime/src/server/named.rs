@@ -8,7 +8,7 @@ use super::State;
 use super::gateway;
 use super::guests::{self, Guests};
 use super::page::{self, Window};
-use super::reading::{self, Addressed, Reading};
+use super::reading::{self, Addressed};
 use crate::authorize;
 use crate::mcp::{Answer, Refusal};
 use crate::snapshot::GuestKind;
@@ -54,11 +54,12 @@ pub async fn call(
     check_names(tool, operation, &given)?;
     let window = Window { limit: own.limit, start: page::start_of(own.cursor.as_deref(), question)?, question };
     let authorized = authorize::read(state, connection, operation)?;
-    let Reading { data, total } = reading::run(state, &authorized, given, tool.fixed).await?;
-    match data {
-        Json::Array(rows) => page::of_rows(rows, &own.fields, &window, total),
+    let reading = reading::run(state, &authorized, given, tool.fixed).await?;
+    let missing = reading.gaps(reading.data.as_array().map_or(0, Vec::len));
+    match reading.data {
+        Json::Array(rows) => page::of_rows(rows, &own.fields, &window, missing),
         Json::Null if matches!(operation.answer, Shape::List(_)) => {
-            page::of_rows(Vec::new(), &own.fields, &window, total)
+            page::of_rows(Vec::new(), &own.fields, &window, missing)
         }
         other => page::of_object(other, &own.fields),
     }

@@ -1,13 +1,14 @@
 //! One read from arguments to data that may leave: resolve the guest, decode, send, mask, shape.
 
 use pvegate_generated::catalog;
-use pvegate_generated::model::{Operation, Place, Segment};
-use pvegate_generated::terms::Role;
+use pvegate_generated::model::{Operation, Place, Rows, Segment};
+use pvegate_generated::terms::{Role, Subject};
 use serde_json::{Map, Value as Json};
 
-use super::{State, shape};
+use super::{State, shape, spread};
 use crate::args::{Args, InvalidArguments, decode, decode_text};
 use crate::authorize::{Authorized, Read};
+use crate::connection::Connection;
 use crate::mcp::Refusal;
 use crate::pve::{Kind, PveError};
 use crate::snapshot::{GuestKind, GuestRow};
@@ -20,6 +21,18 @@ pub struct Reading {
     pub data: Json,
     /// How many rows PVE has, where it says so and shows fewer.
     pub total: Option<u64>,
+    /// What is not in it, in sentences.
+    pub missing: Vec<String>,
+}
+
+impl Reading {
+    /// Everything that a caller has to know is missing from `shown` rows.
+    pub fn gaps(&self, shown: usize) -> Vec<String> {
+        let hidden = self.total.filter(|total| usize::try_from(*total).is_ok_and(|total| total > shown));
+        let of_pve = hidden
+            .map(|total| format!("PVE has {total} rows and showed {shown}; ask with its own limit, start or filters"));
+        self.missing.iter().cloned().chain(of_pve).collect()
+    }
 }
 
 /// Parameters that a tool sets, whoever calls.
@@ -34,6 +47,9 @@ pub async fn run(
 ) -> Result<Reading, Refusal> {
     let Read { connection, operation } = read.get();
     let addressed = addressed(operation);
+    if is_everywhere(operation, &arguments) {
+        return spread::run(state, read, &arguments, fixed).await.map_err(|failure| failure.into_refusal(state));
+    }
     if addressed == Addressed::NoGuest {
         return send(state, read, &arguments, fixed).await.map_err(|failure| failure.into_refusal(state));
     }
@@ -62,7 +78,7 @@ fn on_node(arguments: &Map<String, Json>, guest: &GuestRow) -> Map<String, Json>
 }
 
 /// Why there is no reading: PVE, or what was asked of it.
-enum Failure {
+pub(super) enum Failure {
     Pve(PveError),
     Refused(Refusal),
 }
@@ -82,6 +98,20 @@ async fn send(
     arguments: &Map<String, Json>,
     fixed: Fixed,
 ) -> Result<Reading, Failure> {
+    let args = prepare(state, read, arguments, fixed).await?;
+    let reply = read.get().connection.get(&args).await.map_err(Failure::Pve)?;
+    let data = leaving(state, read, reply.data);
+    let missing = sight_of(read, &data).await;
+    Ok(Reading { data, total: reply.total, missing })
+}
+
+/// Arguments as they are sent: decoded by the cluster's release.
+pub(super) async fn prepare(
+    state: &State,
+    read: &Authorized<Read>,
+    arguments: &Map<String, Json>,
+    fixed: Fixed,
+) -> Result<Args, Failure> {
     let Read { connection, operation } = read.get();
     let version = connection.version().await.map_err(Failure::Pve)?;
     if !operation.releases.contains(version.release) {
@@ -101,12 +131,45 @@ async fn send(
     let mut args = decode(operation, arguments, version.release).map_err(refuse)?;
     decode_text(&mut args, fixed).map_err(refuse)?;
     no_urls(&args).map_err(Failure::Refused)?;
-    let reply = connection.get(&args).await.map_err(Failure::Pve)?;
-    let mut data = reply.data;
+    Ok(args)
+}
+
+/// Data as it may leave.
+pub(super) fn leaving(state: &State, read: &Authorized<Read>, mut data: Json) -> Json {
+    let operation = read.get().operation;
     shape::only_leaves(operation, &mut data);
     state.redactor().value(&mut data);
     shape::coerce(operation, &mut data);
-    Ok(Reading { data, total: reply.total })
+    data
+}
+
+/// Whether an empty list may only look empty, because the server's API token sees nothing.
+pub(super) async fn sight_of(read: &Authorized<Read>, data: &Json) -> Vec<String> {
+    let Read { connection, operation } = read.get();
+    let Rows::Columns(columns) = operation.rows else { return Vec::new() };
+    if data.as_array().is_none_or(|rows| !rows.is_empty()) {
+        return Vec::new();
+    }
+    sight_on(connection, columns.iter().map(|column| column.subject)).await
+}
+
+/// The same for lists that are known to be empty.
+pub(super) async fn sight_on(connection: &Connection, subjects: impl IntoIterator<Item = Subject>) -> Vec<String> {
+    match connection.sight().await {
+        Ok(sight) => {
+            subjects.into_iter().find_map(|subject| sight.doubt(connection.name(), subject)).into_iter().collect()
+        }
+        Err(error) => vec![format!(
+            "whether the server's API token sees everything on cluster {} is not known: {}",
+            connection.name(),
+            error.message()
+        )],
+    }
+}
+
+/// Whether a list is asked of every node at once.
+fn is_everywhere(operation: &Operation, arguments: &Map<String, Json>) -> bool {
+    arguments.get("node").and_then(Json::as_str) == Some(spread::EVERY_NODE) && spread::is_possible(operation)
 }
 
 /// Which guests an operation is about.

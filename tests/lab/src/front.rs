@@ -31,6 +31,8 @@ pub struct FrontOptions {
     pub port: u16,
     /// Reads that are offered on request only, and are to be offered here.
     pub opt_in: Vec<String>,
+    /// Another PVE API token than the one with all rights, `user@realm!name=secret`, for the first lab.
+    pub pve_token: Option<String>,
     /// Limits of the HTTP side.
     pub limits: Limits,
     /// Further entries of the token file, as an operator would write them.
@@ -46,8 +48,9 @@ impl Front {
         let (reader, hash) = tokens::generate().context("the system gave no random bytes")?;
         let devices: Vec<(String, Value)> = labs
             .iter()
-            .map(|(name, lab)| {
-                let token = lab.full_token();
+            .enumerate()
+            .map(|(at, (name, lab))| {
+                let token = options.pve_token.clone().filter(|_| at == 0).unwrap_or_else(|| lab.full_token());
                 let (id, secret) = token.split_once('=').unwrap_or((&token, ""));
                 let device =
                     json!({"endpoint": lab.url(), "ca_pem_path": lab.ca_path(), "token_id": id, "token_secret": secret});

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 fn at(node: &str) -> Request {
-    Request::new("GET /nodes/{node}/version", format!("/nodes/{node}/version"), "").on_node(NodeName::parse(node).unwrap())
+    Request::new("GET /nodes/{node}/version", format!("/nodes/{node}/version"), "")
+        .on_node(NodeName::parse(node).unwrap())
 }
 
 async fn until(mut done: impl AsyncFnMut() -> bool) {
@@ -61,10 +62,14 @@ async fn one_timeout_is_no_dead_node_and_an_agents_never_is() {
 
 #[tokio::test]
 async fn who_has_patience_for_less_is_told_and_the_node_counts_as_late() {
-    let server = Server::start(&["127.0.0.1"], |_, head| {
-        if head.contains("/pve2/") { Act::Hang } else { json(r#"{"data": 1}"#) }
-    })
-    .await;
+    let server =
+        Server::start(
+            &["127.0.0.1"],
+            |_, head| {
+                if head.contains("/pve2/") { Act::Hang } else { json(r#"{"data": 1}"#) }
+            },
+        )
+        .await;
     let client = Client::new(&server.cluster()).unwrap();
     let node = NodeName::parse("pve2").unwrap();
     assert!(client.trouble(&node, &at("pve2")).is_none());

@@ -11,7 +11,11 @@ use std::path::PathBuf;
 
 fn told(status: u16, reason: &str, body: &Value) -> PveError {
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    error_from("lab", &Request::new("GET /x", "/x", ""), Answered { status, reason: reason.as_bytes(), content_type: "", body: &body })
+    error_from(
+        "lab",
+        &Request::new("GET /x", "/x", ""),
+        Answered { status, reason: reason.as_bytes(), content_type: "", body: &body },
+    )
 }
 
 fn said(message: &str) -> PveError {

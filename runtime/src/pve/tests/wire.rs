@@ -252,5 +252,5 @@ async fn node_names_come_from_the_cluster() {
     assert_eq!((error.kind(), error.sent()), (Kind::NotFound, Sent::No));
     assert!(error.message().contains("no node `PVE1`; it has PVE2, pve1"), "{error}");
     let blind = Nodes::new("lab", || Box::pin(async { Ok(value!([])) }));
-    assert_eq!(blind.names().await.unwrap_err().kind(), Kind::Forbidden);
+    assert_eq!(blind.list().await.unwrap_err().kind(), Kind::Forbidden);
 }

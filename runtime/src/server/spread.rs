@@ -1,0 +1,104 @@
+//! One list asked of every node of a cluster: the nodes side by side, and none of them may hold up the others.
+
+use std::time::Duration;
+
+use pvegate_generated::model::{Answer, Operation};
+use pvegate_generated::terms::Tier;
+use serde_json::{Map, Value as Json};
+
+use super::reading::{self, Addressed, Failure, Fixed, Reading};
+use super::{State, gateway};
+use crate::authorize::{Authorized, Read};
+use crate::connection::request;
+use crate::pve::{Kind, ListedNode, PveError};
+
+/// What callers write in place of a node's name.
+pub const EVERY_NODE: &str = "*";
+
+/// How long a node may take. The list is answered without it then.
+const PATIENCE: Duration = Duration::from_millis(4500);
+
+/// Whether an operation is a list of what is on one node.
+pub fn is_possible(operation: &Operation) -> bool {
+    operation.tier == Tier::Read
+        && matches!(operation.answer, Answer::List(_))
+        && operation.path.starts_with("/nodes/{node}/")
+        && reading::addressed(operation) == Addressed::NoGuest
+}
+
+/// Asks every node that is up; each row says whose it is.
+pub async fn run(
+    state: &State,
+    read: &Authorized<Read>,
+    arguments: &Map<String, Json>,
+    fixed: Fixed,
+) -> Result<Reading, Failure> {
+    let connection = &read.get().connection;
+    let nodes = connection.nodes().list().await.map_err(Failure::Pve)?;
+    let answers = gateway::futures(nodes.iter().map(|node| one(state, read, arguments, fixed, node))).await;
+    let mut rows = Vec::new();
+    let (mut total, mut counted) = (0, true);
+    let mut missing = Vec::new();
+    let mut failures = Vec::new();
+    for (node, answer) in nodes.iter().zip(answers) {
+        match answer {
+            Ok((data, said)) => {
+                match said {
+                    Some(said) => total += said,
+                    None => counted = false,
+                }
+                rows.extend(data.into_iter().map(|row| named(row, node)));
+            }
+            Err(Failure::Pve(error)) => {
+                missing.push(format!("node {}: {}", node.name, state.redactor().text(error.message())));
+                failures.push(error);
+            }
+            // Arguments that are wrong are wrong on every node.
+            Err(refused @ Failure::Refused(_)) => return Err(refused),
+        }
+    }
+    if failures.len() == nodes.len()
+        && let Some(error) = failures.pop()
+    {
+        return Err(Failure::Pve(error));
+    }
+    let data = Json::Array(rows);
+    if missing.is_empty() {
+        missing = reading::sight_of(read, &data).await;
+    }
+    Ok(Reading { data, total: (counted && missing.is_empty()).then_some(total), missing })
+}
+
+async fn one(
+    state: &State,
+    read: &Authorized<Read>,
+    arguments: &Map<String, Json>,
+    fixed: Fixed,
+    node: &ListedNode,
+) -> Result<(Vec<Json>, Option<u64>), Failure> {
+    let connection = &read.get().connection;
+    if node.offline {
+        let message = format!("cluster {} says that it is offline", connection.name());
+        return Err(Failure::Pve(PveError::new(Kind::NodeDown, message).not_sent()));
+    }
+    let mut arguments = arguments.clone();
+    arguments.insert("node".to_owned(), Json::from(node.name.as_str()));
+    let args = reading::prepare(state, read, &arguments, fixed).await?;
+    let request = request(&args).map_err(Failure::Pve)?;
+    if let Some(error) = connection.client().trouble(&node.name, &request) {
+        return Err(Failure::Pve(error));
+    }
+    let reply = connection.client().get_within(&request, PATIENCE).await.map_err(Failure::Pve)?;
+    match reading::leaving(state, read, reply.data) {
+        Json::Array(rows) => Ok((rows, reply.total)),
+        _ => Ok((Vec::new(), reply.total)),
+    }
+}
+
+/// A row with its node, where it does not say so itself.
+fn named(mut row: Json, node: &ListedNode) -> Json {
+    if let Json::Object(object) = &mut row {
+        object.entry("node").or_insert_with(|| Json::from(node.name.as_str()));
+    }
+    row
+}

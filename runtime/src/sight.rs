@@ -1,0 +1,147 @@
+//! Decides whether an empty list means that there is nothing, or that the server's API token sees nothing: PVE filters
+//! lists without a word, and only its own list of privileges tells the difference.
+
+use std::collections::BTreeMap;
+
+use pvegate_generated::terms::Subject;
+use serde_json::Value as Json;
+
+/// What the server's API token may see, by ACL path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// Privileges by path, each with whether it holds below the path too.
+    paths: BTreeMap<String, BTreeMap<String, bool>>,
+}
+
+/// How much of one kind of thing is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// All of it: an empty list means that there is none.
+    All,
+    /// What is at or below these ACL paths, and nothing else.
+    Only(Vec<String>),
+    /// Nothing.
+    Nothing,
+}
+
+/// Privileges of which each shows a thing in lists, and the ACL path above all things of its kind.
+fn shown_by(subject: Subject) -> (&'static [&'static str], &'static str) {
+    match subject {
+        Subject::Guest => (&["VM.Audit"], "/vms"),
+        Subject::Node => (&["Sys.Audit"], "/nodes"),
+        Subject::Storage => (&["Datastore.Audit", "Datastore.AllocateSpace"], "/storage"),
+        Subject::Pool => (&["Pool.Audit"], "/pool"),
+    }
+}
+
+impl Sight {
+    /// Reads the answer to `GET /access/permissions`. What is not understood counts as no privilege.
+    pub fn read(data: &Json) -> Self {
+        let paths = data.as_object().into_iter().flatten().filter_map(|(path, privileges)| {
+            let below = |value: &Json| value.as_i64() == Some(1) || value.as_str() == Some("1") || value == true;
+            let privileges = privileges.as_object()?.iter().map(|(name, value)| (name.clone(), below(value))).collect();
+            Some((path.clone(), privileges))
+        });
+        Self { paths: paths.collect() }
+    }
+
+    /// Whether the token has no privilege at all.
+    pub fn is_blind(&self) -> bool {
+        self.paths.values().all(BTreeMap::is_empty)
+    }
+
+    /// How much of one kind of thing is seen.
+    pub fn of(&self, subject: Subject) -> Seen {
+        let (privileges, above) = shown_by(subject);
+        let has = |path: &str, below: bool| {
+            self.paths.get(path).is_some_and(|given| {
+                privileges.iter().any(|privilege| given.get(*privilege).is_some_and(|holds| *holds || !below))
+            })
+        };
+        // An entry for the path above all things replaces what is inherited from the root.
+        let holds_for_all = if self.paths.contains_key(above) { has(above, true) } else { has("/", true) };
+        if holds_for_all {
+            return Seen::All;
+        }
+        let prefix = format!("{above}/");
+        // Guests and storages are also seen through their pool.
+        let through_pool = matches!(subject, Subject::Guest | Subject::Storage);
+        let paths: Vec<String> = self
+            .paths
+            .keys()
+            .filter(|path| path.starts_with(&prefix) || through_pool && path.starts_with("/pool/"))
+            .filter(|path| has(path, false))
+            .cloned()
+            .collect();
+        if paths.is_empty() { Seen::Nothing } else { Seen::Only(paths) }
+    }
+
+    /// What a person has to know about an empty list; nothing if it is really empty.
+    pub fn doubt(&self, cluster: &str, subject: Subject) -> Option<String> {
+        let (privileges, above) = shown_by(subject);
+        let privilege = privileges.join(" or ");
+        let what = plural(subject);
+        match self.of(subject) {
+            Seen::All => None,
+            Seen::Nothing if self.is_blind() => Some(format!(
+                "cluster {cluster} shows nothing to the server's API token, which has no privilege at all, so whether there are {what} is not known; an operator has to give it a role such as PVEAuditor on / (a privilege-separated token has none of its user's)"
+            )),
+            Seen::Nothing => Some(format!(
+                "cluster {cluster} shows no {what} to the server's API token, which lacks {privilege} on {above}, so whether there are any is not known"
+            )),
+            Seen::Only(paths) => {
+                let mut list = paths.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+                if paths.len() > 5 {
+                    list.push_str(", …");
+                }
+                Some(format!(
+                    "the server's API token on cluster {cluster} has {privilege} only on {list}, so {what} elsewhere are not seen"
+                ))
+            }
+        }
+    }
+}
+
+fn plural(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Guest => "guests",
+        Subject::Node => "nodes",
+        Subject::Storage => "storages",
+        Subject::Pool => "pools",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn privileges_are_inherited_as_pve_does_it() {
+        let sight = |data| Sight::read(&data).of(Subject::Guest);
+        assert_eq!(sight(json!({"/": {"VM.Audit": 1}})), Seen::All);
+        assert_eq!(sight(json!({"/vms": {"VM.Audit": 1}})), Seen::All);
+        // At the path itself and not below.
+        assert_eq!(sight(json!({"/": {"VM.Audit": 0}})), Seen::Nothing);
+        // A closer entry replaces what is inherited.
+        assert_eq!(sight(json!({"/": {"VM.Audit": 1}, "/vms": {"VM.PowerMgmt": 1}})), Seen::Nothing);
+        assert_eq!(
+            sight(json!({"/pool/team": {"VM.Audit": 1}, "/vms/100": {"VM.Audit": 0}, "/vms/101": {"VM.Console": 1}})),
+            Seen::Only(vec!["/pool/team".to_owned(), "/vms/100".to_owned()])
+        );
+        assert_eq!(sight(json!({"/storage/local": {"Datastore.Audit": 1}})), Seen::Nothing);
+        for odd in [json!(null), json!([]), json!({"/": null}), json!({"/": {"VM.Audit": "soon"}})] {
+            assert_eq!(sight(odd), Seen::Nothing);
+        }
+    }
+
+    #[test]
+    fn an_empty_list_is_told_from_a_blind_one() {
+        let doubt = |data, subject| Sight::read(&data).doubt("lab", subject).unwrap_or_default();
+        assert!(doubt(json!({}), Subject::Guest).contains("no privilege at all"));
+        assert!(doubt(json!({"/nodes": {"Sys.Audit": 1}}), Subject::Pool).contains("Pool.Audit on /pool"));
+        assert!(doubt(json!({"/pool/team": {"VM.Audit": 1}}), Subject::Guest).contains("only on /pool/team"));
+        assert_eq!(doubt(json!({"/": {"Sys.Audit": "1"}}), Subject::Node), "");
+    }
+}

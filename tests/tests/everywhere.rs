@@ -1,0 +1,51 @@
+//! One list of every node: nodes that are down are named, and never hold up the others.
+
+use lab::Fault;
+use serde_json::json;
+use tests::client::Refused;
+use tests::site::{CLUSTER, Site};
+
+#[tokio::test]
+async fn rows_of_all_nodes_and_what_is_missing() {
+    let site = Site::start().await;
+    let ask = async || {
+        site.client.tool("list_tasks", json!({"cluster": CLUSTER, "node": "*", "source": "all"})).await.unwrap()
+    };
+    site.lab.set_fault(Fault::DeadNode("pve2".to_owned())).await;
+    let first = ask().await;
+    assert_eq!(first["partial"], true);
+    let missing = first["missing"].to_string();
+    assert!(missing.contains("node pve2"), "{missing}");
+    let rows = first["items"].as_array().unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["node"] != "pve2"), "{rows:?}");
+
+    // The node is left alone now: it is not asked again, and the answer is the same.
+    site.lab.clear_journal();
+    let second = ask().await;
+    assert_eq!((&second["partial"], &second["total"]), (&json!(true), &first["total"]));
+    assert!(second["missing"].to_string().contains("node pve2"));
+    assert!(site.sent().iter().all(|entry| !entry.raw_path.contains("/pve2/")), "{:?}", site.sent());
+}
+
+#[tokio::test]
+async fn the_same_through_read() {
+    let site = Site::start().await;
+    let operation = "GET /nodes/{node}/storage";
+    let answer = site.client.read(CLUSTER, operation, json!({"node": "*"})).await.unwrap();
+    let rows = answer["items"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["node"] == "pve1"), "{rows:?}");
+    let described = site.client.tool("describe_operation", json!({"operation": operation})).await.unwrap();
+    assert!(described["every_node"].is_string(), "{described}");
+}
+
+#[tokio::test]
+async fn only_lists_of_nodes_take_it() {
+    let site = Site::start().await;
+    let refused = |result: Result<serde_json::Value, Refused>| result.unwrap_err();
+    let one = refused(site.client.read(CLUSTER, "GET /nodes/{node}/status", json!({"node": "*"})).await);
+    assert_eq!(one.code, "invalid_arguments", "{one:?}");
+    let wrong = json!({"node": "*", "source": "soon"});
+    let wrong = refused(site.client.read(CLUSTER, "GET /nodes/{node}/tasks", wrong).await);
+    assert_eq!(wrong.code, "invalid_arguments", "{wrong:?}");
+    site.nothing_sent();
+}

@@ -1,0 +1,101 @@
+//! Writes against a cluster that answers, refuses, breaks off, or answers too late: what is known afterwards.
+
+use lab::{Entry, Lab};
+use pvegate::args::{Args, decode};
+use pvegate::config::{ApiToken, Cluster, ClusterName, Endpoint, Trust};
+use pvegate::connection::Connection;
+use pvegate::pve::Kind;
+use pvegate::values::{Secret, TokenId};
+use pvegate::write::{Outcome, ReadBack, Written};
+use pvegate_generated::catalog;
+use pvegate_generated::terms::Release;
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+use tests::site::quick;
+
+struct Cell {
+    lab: Lab,
+    connection: Connection,
+}
+
+impl Cell {
+    async fn start() -> Self {
+        pvegate::serve::install_crypto();
+        let lab = Lab::start(quick()).await.unwrap();
+        let token = lab.full_token();
+        let (id, secret) = token.split_once('=').unwrap();
+        let cluster = Cluster {
+            name: ClusterName::parse("lab").unwrap(),
+            endpoints: vec![Endpoint::parse(&lab.url()).unwrap()],
+            trust: Trust { ca_pem: Some(lab.ca_pem().as_bytes().into()), ..Trust::default() },
+            token: ApiToken { id: TokenId::parse(id).unwrap(), secret: Secret::new(secret.to_owned()) },
+            protected_vmids: [].into(),
+            protected_tags: [].into(),
+            resource_ttl: Duration::from_secs(10),
+            replicas: NonZeroUsize::MIN,
+        };
+        Self { connection: Connection::new(&cluster).unwrap(), lab }
+    }
+
+    async fn write(&self, operation: &str, arguments: Value) -> Written {
+        self.connection.write(&args(operation, &arguments), Release::NEWEST).await
+    }
+
+    /// The writes that arrived.
+    fn writes(&self) -> Vec<Entry> {
+        self.lab.journal().into_iter().filter(|entry| entry.method != "GET").collect()
+    }
+}
+
+fn args(operation: &str, arguments: &Value) -> Args {
+    let operation = catalog::operation(operation).unwrap();
+    decode(operation, arguments.as_object().unwrap(), Release::NEWEST).unwrap()
+}
+
+const CONFIG: &str = "PUT /nodes/{node}/qemu/{vmid}/config";
+const START: &str = "POST /nodes/{node}/qemu/{vmid}/status/start";
+
+#[tokio::test]
+async fn a_write_that_is_done() {
+    let cell = Cell::start().await;
+    let written = cell.write(CONFIG, json!({"node": "pve1", "vmid": 100, "description": "a=b;c&d\n100 %"})).await;
+    assert_eq!(written.outcome(), Outcome::Done, "{:?}", written.answer);
+    assert!(matches!(written.read_back, ReadBack::NotNeeded));
+    let looked = cell.connection.read_back(&args(CONFIG, &json!({"node": "pve1", "vmid": 100})), Release::NEWEST).await;
+    let ReadBack::Object { operation, data } = looked else { panic!("{looked:?}") };
+    assert_eq!(operation.name, "GET /nodes/{node}/qemu/{vmid}/config");
+    assert_eq!(data["description"], "a=b;c&d\n100 %");
+    assert_eq!(cell.writes().len(), 1);
+}
+
+#[tokio::test]
+async fn a_task_is_known_by_its_id() {
+    let cell = Cell::start().await;
+    let written = cell
+        .write("POST /nodes/{node}/qemu/{vmid}/snapshot", json!({"node": "pve1", "vmid": 100, "snapname": "one"}))
+        .await;
+    let upid = written.task().unwrap_or_else(|| panic!("{written:?}"));
+    assert_eq!((upid.worker(), upid.subject(), upid.user()), ("qmsnapshot", "100", "pvegate@pve!full"));
+}
+
+#[tokio::test]
+async fn a_refusal_is_looked_at_too() {
+    let cell = Cell::start().await;
+    let written = cell.write("DELETE /pools", json!({"poolid": "nope"})).await;
+    assert_eq!((written.outcome(), written.answer.unwrap_err().kind()), (Outcome::Refused, Kind::NotFound));
+    assert!(matches!(written.read_back, ReadBack::Object { operation, .. } if operation.name == "GET /pools"));
+    // A guest that is gone is gone, and not an error of the look.
+    let written = cell.write(CONFIG, json!({"node": "pve1", "vmid": 4711, "cores": 2})).await;
+    assert_eq!(written.outcome(), Outcome::Refused);
+    assert!(matches!(written.read_back, ReadBack::Gone(_)), "{:?}", written.read_back);
+}
+
+#[tokio::test]
+async fn what_never_leaves() {
+    let cell = Cell::start().await;
+    let written = cell.write(START, json!({"node": "pve9", "vmid": 100})).await;
+    assert_eq!(written.outcome(), Outcome::NotSent);
+    assert!(written.answer.unwrap_err().message().contains("no node `pve9`"));
+    assert!(cell.writes().is_empty());
+}
