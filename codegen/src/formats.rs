@@ -39,8 +39,8 @@ const REGISTRY: &[(&str, Format)] = &[
     ("backup-performance", Opaque),
     ("bridge-pair-list", Many(Value::Plain)),
     ("disk-size", One(Value::Size)),
-    ("dns-name", One(Value::Plain)),
-    ("dns-name-list", Many(Value::Plain)),
+    ("dns-name", One(Value::DnsName)),
+    ("dns-name-list", Many(Value::DnsName)),
     ("email-list", Many(Value::Plain)),
     ("email-opt", One(Value::Plain)),
     ("email-or-username", One(Value::Plain)),
@@ -149,13 +149,13 @@ const REGISTRY: &[(&str, Format)] = &[
     ("pve-vmid", One(Value::Vmid)),
     ("pve-vmid-list", Many(Value::Vmid)),
     ("pve-volume-id", One(Value::Volume)),
-    ("pve-volume-id-or-absolute-path", One(Value::Plain)),
-    ("pve-volume-id-or-qm-path", One(Value::Plain)),
+    ("pve-volume-id-or-absolute-path", One(Value::VolumeOrPath)),
+    ("pve-volume-id-or-qm-path", One(Value::Drive)),
     ("realm-sync-options", Opaque),
     ("storage-pair-list", Many(Value::Plain)),
     ("string", One(Value::Plain)),
     ("string-list", Many(Value::Plain)),
-    ("urlencoded", One(Value::Plain)),
+    ("urlencoded", One(Value::Encoded)),
 ];
 
 #[cfg(test)]

@@ -90,6 +90,8 @@ impl<'a> Kinds<'a> {
             Some(apidoc::Format::Named(name)) => match formats::format(name) {
                 Some(Format::One(value)) => self.text(by_role(value, role), schema),
                 Some(Format::Many(value)) => Kind::List(Box::new(self.text(by_role(value, role), &Schema::default()))),
+                // The volume of a container's mount point has the format of the path beside it.
+                Some(Format::Opaque) if role == Role::Volume => self.text(Value::Mount, schema),
                 Some(Format::Opaque) => Kind::Property(self.opaque(place, name)),
                 None => {
                     problems.push(
@@ -99,7 +101,10 @@ impl<'a> Kinds<'a> {
                     plain()
                 }
             },
-            None => self.text(by_role(Value::Plain, role), schema),
+            None => {
+                let value = schema.pattern.as_deref().map_or(Value::Plain, by_pattern);
+                self.text(by_role(value, role), schema)
+            }
         }
     }
 
@@ -209,6 +214,15 @@ fn whole(number: Option<&serde_json::Number>) -> Option<i64> {
 
 fn real(number: Option<&serde_json::Number>) -> Option<f64> {
     number.and_then(serde_json::Number::as_f64)
+}
+
+/// Grammars that the apidoc writes out as a pattern where it could name a format.
+fn by_pattern(perl: &str) -> Value {
+    match perl {
+        r"\+?\d+(\.\d+)?[KMGT]?" => Value::Growth,
+        r"^(\d+(\.\d+)?)([KMGT])?$" => Value::Size,
+        _ => Value::Plain,
+    }
 }
 
 /// PVE anchors its patterns itself; `(?^FLAGS:…)` is Perl's way to print a compiled one, which starts from

@@ -175,6 +175,9 @@ vocabulary! {
         Node = "node", "A node's name.";
         Storage = "storage", "A storage id.";
         Volume = "volume", "`storage:volume`.";
+        VolumeOrPath = "volume-or-path", "A volume, or a path of the node.";
+        Drive = "drive", "What a drive holds: a volume, a new one (`storage:GiB`), a path of the node, `none` or `cdrom`.";
+        Mount = "mount", "What a container mounts: a volume, a new one (`storage:GiB`), or a path of the node.";
         Snapshot = "snapshot", "A snapshot's name.";
         Pool = "pool", "A pool id; nested ones hold `/`.";
         Upid = "upid", "A task id.";
@@ -185,6 +188,9 @@ vocabulary! {
         CidrOrAlias = "cidr-or-alias", "The same, or the name of a firewall alias.";
         Mac = "mac", "A MAC address.";
         Size = "size", "A disk size such as `32G`.";
+        Growth = "growth", "A new disk size such as `32G`, or what to add to it such as `+2G`.";
         Tag = "tag", "One guest tag.";
+        DnsName = "dns-name", "Labels of letters, digits and inner hyphens, with dots between them.";
+        Encoded = "encoded", "Text that PVE keeps percent-encoded.";
     }
 }

@@ -167,7 +167,7 @@ pub static LXC_MP: PropertyString = PropertyString { name: "LxcMp", default_key:
     Key { name: "ro", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "shared", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "size", kind: Kind::text(Value::Size), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "volume", kind: Kind::Property(&property_strings::PVE_LXC_MP_STRING), required: true, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "volume", kind: Kind::text(Value::Mount), required: true, alias: None, key_alias: None, role: Role::Volume },
 ] };
 
 /// `POST /nodes/{node}/lxc net[n]` and 1 more.
@@ -199,7 +199,7 @@ pub static LXC_ROOTFS: PropertyString = PropertyString { name: "LxcRootfs", defa
     Key { name: "ro", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "shared", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "size", kind: Kind::text(Value::Size), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "volume", kind: Kind::Property(&property_strings::PVE_LXC_MP_STRING), required: true, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "volume", kind: Kind::text(Value::Mount), required: true, alias: None, key_alias: None, role: Role::Volume },
 ] };
 
 /// `POST /nodes/{node}/lxc unused[n]` and 1 more.
@@ -254,7 +254,7 @@ pub static PRUNE_BACKUPS: PropertyString = PropertyString { name: "PruneBackups"
 pub static PVE_LXC_DEV_STRING: PropertyString = PropertyString { name: "PveLxcDevString", default_key: None, keys: &[
 ] };
 
-/// `POST /nodes/{node}/lxc mp[n]` and 5 more.
+/// `POST /nodes/{node}/lxc mp[n]` and 1 more.
 pub static PVE_LXC_MP_STRING: PropertyString = PropertyString { name: "PveLxcMpString", default_key: None, keys: &[
 ] };
 
@@ -333,9 +333,9 @@ pub static QEMU_AUDIO0: PropertyString = PropertyString { name: "QemuAudio0", de
 /// `POST /nodes/{node}/qemu efidisk0` and 2 more.
 pub static QEMU_EFIDISK0: PropertyString = PropertyString { name: "QemuEfidisk0", default_key: Some("file"), keys: &[
     Key { name: "efitype", kind: Kind::Choice(&["2m", "4m"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "file", kind: Kind::text(Value::Volume), required: true, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "file", kind: Kind::text(Value::Drive), required: true, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "format", kind: Kind::Choice(&["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "import-from", kind: Kind::text(Value::Volume), required: false, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "import-from", kind: Kind::text(Value::VolumeOrPath), required: false, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "ms-cert", kind: Kind::Choice(&["2011", "2023", "2023w", "2023k"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "pre-enrolled-keys", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "size", kind: Kind::text(Value::Size), required: false, alias: None, key_alias: None, role: Role::Plain },
@@ -357,9 +357,9 @@ pub static QEMU_IDE: PropertyString = PropertyString { name: "QemuIde", default_
     Key { name: "cache", kind: Kind::Choice(&["none", "writethrough", "writeback", "unsafe", "directsync"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "detect_zeroes", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "discard", kind: Kind::Choice(&["ignore", "on"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "file", kind: Kind::text(Value::Volume), required: true, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "file", kind: Kind::text(Value::Drive), required: true, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "format", kind: Kind::Choice(&["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "import-from", kind: Kind::text(Value::Volume), required: false, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "import-from", kind: Kind::text(Value::VolumeOrPath), required: false, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "iops", kind: Kind::Integer(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "iops_max", kind: Kind::Integer(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "iops_max_length", kind: Kind::Integer(Some(1), None), required: false, alias: None, key_alias: None, role: Role::Plain },
@@ -378,10 +378,10 @@ pub static QEMU_IDE: PropertyString = PropertyString { name: "QemuIde", default_
     Key { name: "mbps_wr", kind: Kind::Number(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "mbps_wr_max", kind: Kind::Number(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "media", kind: Kind::Choice(&["cdrom", "disk"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "model", kind: Kind::bounded(Value::Plain, None, None, Some(120)), required: false, alias: None, key_alias: None, role: Role::Plain },
+    Key { name: "model", kind: Kind::bounded(Value::Encoded, None, None, Some(120)), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "replicate", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "rerror", kind: Kind::Choice(&["ignore", "report", "stop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "serial", kind: Kind::bounded(Value::Plain, None, None, Some(60)), required: false, alias: None, key_alias: None, role: Role::Plain },
+    Key { name: "serial", kind: Kind::bounded(Value::Encoded, None, None, Some(60)), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "shared", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "size", kind: Kind::text(Value::Size), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "snapshot", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
@@ -462,9 +462,9 @@ pub static QEMU_SATA: PropertyString = PropertyString { name: "QemuSata", defaul
     Key { name: "cache", kind: Kind::Choice(&["none", "writethrough", "writeback", "unsafe", "directsync"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "detect_zeroes", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "discard", kind: Kind::Choice(&["ignore", "on"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "file", kind: Kind::text(Value::Volume), required: true, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "file", kind: Kind::text(Value::Drive), required: true, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "format", kind: Kind::Choice(&["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "import-from", kind: Kind::text(Value::Volume), required: false, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "import-from", kind: Kind::text(Value::VolumeOrPath), required: false, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "iops", kind: Kind::Integer(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "iops_max", kind: Kind::Integer(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "iops_max_length", kind: Kind::Integer(Some(1), None), required: false, alias: None, key_alias: None, role: Role::Plain },
@@ -485,7 +485,7 @@ pub static QEMU_SATA: PropertyString = PropertyString { name: "QemuSata", defaul
     Key { name: "media", kind: Kind::Choice(&["cdrom", "disk"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "replicate", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "rerror", kind: Kind::Choice(&["ignore", "report", "stop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "serial", kind: Kind::bounded(Value::Plain, None, None, Some(60)), required: false, alias: None, key_alias: None, role: Role::Plain },
+    Key { name: "serial", kind: Kind::bounded(Value::Encoded, None, None, Some(60)), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "shared", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "size", kind: Kind::text(Value::Size), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "snapshot", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
@@ -510,9 +510,9 @@ pub static QEMU_SCSI: PropertyString = PropertyString { name: "QemuScsi", defaul
     Key { name: "cache", kind: Kind::Choice(&["none", "writethrough", "writeback", "unsafe", "directsync"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "detect_zeroes", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "discard", kind: Kind::Choice(&["ignore", "on"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "file", kind: Kind::text(Value::Volume), required: true, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "file", kind: Kind::text(Value::Drive), required: true, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "format", kind: Kind::Choice(&["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "import-from", kind: Kind::text(Value::Volume), required: false, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "import-from", kind: Kind::text(Value::VolumeOrPath), required: false, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "iops", kind: Kind::Integer(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "iops_max", kind: Kind::Integer(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "iops_max_length", kind: Kind::Integer(Some(1), None), required: false, alias: None, key_alias: None, role: Role::Plain },
@@ -538,7 +538,7 @@ pub static QEMU_SCSI: PropertyString = PropertyString { name: "QemuScsi", defaul
     Key { name: "rerror", kind: Kind::Choice(&["ignore", "report", "stop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "ro", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "scsiblock", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::HostReaching },
-    Key { name: "serial", kind: Kind::bounded(Value::Plain, None, None, Some(60)), required: false, alias: None, key_alias: None, role: Role::Plain },
+    Key { name: "serial", kind: Kind::bounded(Value::Encoded, None, None, Some(60)), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "shared", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "size", kind: Kind::text(Value::Size), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "snapshot", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
@@ -557,9 +557,9 @@ pub static QEMU_SPICE_ENHANCEMENTS: PropertyString = PropertyString { name: "Qem
 
 /// `POST /nodes/{node}/qemu tpmstate0` and 2 more.
 pub static QEMU_TPMSTATE0: PropertyString = PropertyString { name: "QemuTpmstate0", default_key: Some("file"), keys: &[
-    Key { name: "file", kind: Kind::text(Value::Volume), required: true, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "file", kind: Kind::text(Value::Drive), required: true, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "format", kind: Kind::Choice(&["raw", "qcow2", "vmdk"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "import-from", kind: Kind::text(Value::Volume), required: false, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "import-from", kind: Kind::text(Value::VolumeOrPath), required: false, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "size", kind: Kind::text(Value::Size), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "version", kind: Kind::Choice(&["v1.2", "v2.0"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "volume", kind: Kind::text(Value::Plain), required: false, alias: Some("file"), key_alias: None, role: Role::Volume },
@@ -600,9 +600,9 @@ pub static QEMU_VIRTIO: PropertyString = PropertyString { name: "QemuVirtio", de
     Key { name: "cache", kind: Kind::Choice(&["none", "writethrough", "writeback", "unsafe", "directsync"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "detect_zeroes", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "discard", kind: Kind::Choice(&["ignore", "on"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "file", kind: Kind::text(Value::Volume), required: true, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "file", kind: Kind::text(Value::Drive), required: true, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "format", kind: Kind::Choice(&["raw", "qcow", "qed", "qcow2", "vmdk", "cloop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "import-from", kind: Kind::text(Value::Volume), required: false, alias: None, key_alias: None, role: Role::Volume },
+    Key { name: "import-from", kind: Kind::text(Value::VolumeOrPath), required: false, alias: None, key_alias: None, role: Role::Volume },
     Key { name: "iops", kind: Kind::Integer(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "iops_max", kind: Kind::Integer(None, None), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "iops_max_length", kind: Kind::Integer(Some(1), None), required: false, alias: None, key_alias: None, role: Role::Plain },
@@ -625,7 +625,7 @@ pub static QEMU_VIRTIO: PropertyString = PropertyString { name: "QemuVirtio", de
     Key { name: "replicate", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "rerror", kind: Kind::Choice(&["ignore", "report", "stop"]), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "ro", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
-    Key { name: "serial", kind: Kind::bounded(Value::Plain, None, None, Some(60)), required: false, alias: None, key_alias: None, role: Role::Plain },
+    Key { name: "serial", kind: Kind::bounded(Value::Encoded, None, None, Some(60)), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "shared", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "size", kind: Kind::text(Value::Size), required: false, alias: None, key_alias: None, role: Role::Plain },
     Key { name: "snapshot", kind: Kind::Boolean, required: false, alias: None, key_alias: None, role: Role::Plain },

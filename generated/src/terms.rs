@@ -447,6 +447,12 @@ pub enum Value {
     Storage,
     /// `storage:volume`.
     Volume,
+    /// A volume, or a path of the node.
+    VolumeOrPath,
+    /// What a drive holds: a volume, a new one (`storage:GiB`), a path of the node, `none` or `cdrom`.
+    Drive,
+    /// What a container mounts: a volume, a new one (`storage:GiB`), or a path of the node.
+    Mount,
     /// A snapshot's name.
     Snapshot,
     /// A pool id; nested ones hold `/`.
@@ -467,13 +473,19 @@ pub enum Value {
     Mac,
     /// A disk size such as `32G`.
     Size,
+    /// A new disk size such as `32G`, or what to add to it such as `+2G`.
+    Growth,
     /// One guest tag.
     Tag,
+    /// Labels of letters, digits and inner hyphens, with dots between them.
+    DnsName,
+    /// Text that PVE keeps percent-encoded.
+    Encoded,
 }
 
 impl Value {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Plain, Self::Vmid, Self::Node, Self::Storage, Self::Volume, Self::Snapshot, Self::Pool, Self::Upid, Self::User, Self::ConfigId, Self::Iface, Self::Cidr, Self::CidrOrAlias, Self::Mac, Self::Size, Self::Tag, ];
+    pub const ALL: &'static [Self] = &[Self::Plain, Self::Vmid, Self::Node, Self::Storage, Self::Volume, Self::VolumeOrPath, Self::Drive, Self::Mount, Self::Snapshot, Self::Pool, Self::Upid, Self::User, Self::ConfigId, Self::Iface, Self::Cidr, Self::CidrOrAlias, Self::Mac, Self::Size, Self::Growth, Self::Tag, Self::DnsName, Self::Encoded, ];
 
     /// The word in the overlay and in messages.
     pub const fn as_str(self) -> &'static str {
@@ -483,6 +495,9 @@ impl Value {
             Self::Node => "node",
             Self::Storage => "storage",
             Self::Volume => "volume",
+            Self::VolumeOrPath => "volume-or-path",
+            Self::Drive => "drive",
+            Self::Mount => "mount",
             Self::Snapshot => "snapshot",
             Self::Pool => "pool",
             Self::Upid => "upid",
@@ -493,7 +508,10 @@ impl Value {
             Self::CidrOrAlias => "cidr-or-alias",
             Self::Mac => "mac",
             Self::Size => "size",
+            Self::Growth => "growth",
             Self::Tag => "tag",
+            Self::DnsName => "dns-name",
+            Self::Encoded => "encoded",
         }
     }
 }

@@ -1253,7 +1253,7 @@ pub struct PostClusterSdnVnetsSubnets {
     /// Several; each: text.
     #[serde(rename = "dhcp-range", skip_serializing_if = "Option::is_none")]
     pub dhcp_range: Option<Vec<String>>,
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dnszoneprefix: Option<String>,
     /// Text.
@@ -1319,7 +1319,7 @@ pub struct PutClusterSdnVnetsSubnetsSubnet {
     /// Several; each: text.
     #[serde(rename = "dhcp-range", skip_serializing_if = "Option::is_none")]
     pub dhcp_range: Option<Vec<String>>,
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dnszoneprefix: Option<String>,
     /// Text.
@@ -1367,7 +1367,7 @@ pub struct PostClusterSdnZones {
     /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns: Option<String>,
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dnszone: Option<String>,
     /// A whole number.
@@ -1489,7 +1489,7 @@ pub struct PutClusterSdnZonesZone {
     /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns: Option<String>,
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dnszone: Option<String>,
     /// A whole number.

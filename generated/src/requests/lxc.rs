@@ -74,7 +74,7 @@ pub struct PostNodesLxc {
     pub hookscript: Option<String>,
     /// The container's host name, also the name it is listed under, in DNS form, for example `web-01`. Absent: a new container is called `CT` and its number, for a copy PVE chooses; an update leaves it.
     ///
-    /// Text, at most 255 characters.
+    /// Text of the form dns-name, at most 255 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     /// A switch.
@@ -138,7 +138,7 @@ pub struct PostNodesLxc {
     pub rootfs: Option<Property<property_strings::LxcRootfs>>,
     /// Domain that the guest's resolver appends to short names, for example `example.org`. Absent: that of the node, if `nameserver` is absent too. In a VM it works through cloud-init.
     ///
-    /// Several; each: text.
+    /// Several; each: text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub searchdomain: Option<Vec<String>>,
     /// Public keys that may log in as root in the container, OpenSSH form, one on each line, as plain text. Absent: no key is put in.
@@ -261,7 +261,7 @@ pub struct PostNodesLxcClone {
     pub full: Option<bool>,
     /// The container's host name, also the name it is listed under, in DNS form, for example `web-01`. Absent: a new container is called `CT` and its number, for a copy PVE chooses; an update leaves it.
     ///
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     /// Number for the copy, 100 to 999999999, that no guest of the cluster has and that the token's grant covers.
@@ -363,7 +363,7 @@ pub struct PutNodesLxcConfig {
     pub hookscript: Option<String>,
     /// The container's host name, also the name it is listed under, in DNS form, for example `web-01`. Absent: a new container is called `CT` and its number, for a copy PVE chooses; an update leaves it.
     ///
-    /// Text, at most 255 characters.
+    /// Text of the form dns-name, at most 255 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     /// A choice.
@@ -400,7 +400,7 @@ pub struct PutNodesLxcConfig {
     /// A property string.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rootfs: Option<Property<property_strings::LxcRootfs>>,
-    /// Several; each: text.
+    /// Several; each: text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub searchdomain: Option<Vec<String>>,
     /// Place in the row at node boot, and pauses: `order=2,up=30,down=60`. Low orders start first and stop last; `up` is seconds to wait after starting it, `down` seconds for it to shut down. Absent: after all that have an order; an update leaves it.
@@ -605,7 +605,7 @@ pub struct PutNodesLxcResize {
     pub disk: Disk,
     /// How much to add: `+`, a number, and `K`, `M`, `G` or `T` (upper case; bytes without one), for example `+10G`. A new total without `+` needs a plan; nothing ever shrinks.
     ///
-    /// Text.
+    /// Text of the form growth.
     pub size: String,
 }
 

@@ -369,7 +369,7 @@ pub struct PostNodesCephPool {
     /// A whole number, 1 to 7. PVE's default: `3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
-    /// Text.
+    /// Text of the form size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_size: Option<String>,
     /// A number.
@@ -443,7 +443,7 @@ pub struct PutNodesCephPoolName {
     /// A whole number, 1 to 7.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
-    /// Text.
+    /// Text of the form size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_size: Option<String>,
     /// A number.

@@ -440,7 +440,7 @@ pub struct LxcMp {
     /// Text of the form size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// A property string. May stand without its key.
+    /// Text of the form mount. May stand without its key.
     pub volume: String,
 }
 
@@ -540,7 +540,7 @@ pub struct LxcRootfs {
     /// Text of the form size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// A property string. May stand without its key.
+    /// Text of the form mount. May stand without its key.
     pub volume: String,
 }
 
@@ -730,12 +730,12 @@ pub struct QemuEfidisk0 {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub efitype: Option<Efitype>,
-    /// Text of the form volume. May stand without its key.
+    /// Text of the form drive. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text of the form volume.
+    /// Text of the form volume-or-path.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A choice.
@@ -795,12 +795,12 @@ pub struct QemuIde {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
-    /// Text of the form volume. May stand without its key.
+    /// Text of the form drive. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text of the form volume.
+    /// Text of the form volume-or-path.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A whole number.
@@ -851,7 +851,7 @@ pub struct QemuIde {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<Media>,
-    /// Text, at most 120 characters.
+    /// Text of the form encoded, at most 120 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// A switch.
@@ -860,7 +860,7 @@ pub struct QemuIde {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerror: Option<Rerror>,
-    /// Text, at most 60 characters.
+    /// Text of the form encoded, at most 60 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
     /// A switch.
@@ -1059,12 +1059,12 @@ pub struct QemuSata {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
-    /// Text of the form volume. May stand without its key.
+    /// Text of the form drive. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text of the form volume.
+    /// Text of the form volume-or-path.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A whole number.
@@ -1121,7 +1121,7 @@ pub struct QemuSata {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerror: Option<Rerror>,
-    /// Text, at most 60 characters.
+    /// Text of the form encoded, at most 60 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
     /// A switch.
@@ -1190,12 +1190,12 @@ pub struct QemuScsi {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
-    /// Text of the form volume. May stand without its key.
+    /// Text of the form drive. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text of the form volume.
+    /// Text of the form volume-or-path.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A whole number.
@@ -1267,7 +1267,7 @@ pub struct QemuScsi {
     /// A switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scsiblock: Option<bool>,
-    /// Text, at most 60 characters.
+    /// Text of the form encoded, at most 60 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
     /// A switch.
@@ -1320,12 +1320,12 @@ shape!(QemuSpiceEnhancements = QEMU_SPICE_ENHANCEMENTS);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QemuTpmstate0 {
-    /// Text of the form volume. May stand without its key.
+    /// Text of the form drive. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuTpmstate0Format>,
-    /// Text of the form volume.
+    /// Text of the form volume-or-path.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// Text of the form size.
@@ -1433,12 +1433,12 @@ pub struct QemuVirtio {
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Discard>,
-    /// Text of the form volume. May stand without its key.
+    /// Text of the form drive. May stand without its key.
     pub file: String,
     /// A choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<QemuEfidisk0Format>,
-    /// Text of the form volume.
+    /// Text of the form volume-or-path.
     #[serde(rename = "import-from", skip_serializing_if = "Option::is_none")]
     pub import_from: Option<String>,
     /// A whole number.
@@ -1501,7 +1501,7 @@ pub struct QemuVirtio {
     /// A switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ro: Option<bool>,
-    /// Text, at most 60 characters.
+    /// Text of the form encoded, at most 60 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
     /// A switch.

@@ -193,7 +193,7 @@ pub struct PostNodesQemu {
     pub migrate_speed: Option<i64>,
     /// What people call the VM, in the form of a DNS name, for example `web-01`; need not be unique. Absent: a new VM is called `VM` and its number, a copy `Copy-of-` and the original's name; an update leaves it.
     ///
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Addresses of DNS servers that the guest is set up with, blanks between them: `192.0.2.53 2001:db8::53`. Absent: those of the node, if `searchdomain` is absent too. In a VM it works through cloud-init.
@@ -281,7 +281,7 @@ pub struct PostNodesQemu {
     pub spice_enhancements: Option<Property<property_strings::QemuSpiceEnhancements>>,
     /// Public keys that may log in, OpenSSH form, one on each line, the whole text percent-encoded: `ssh-ed25519%20AAAA…%20ops%40example.org%0A`. Absent: no key is put in.
     ///
-    /// Text.
+    /// Text of the form encoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sshkeys: Option<String>,
     /// `true`: switch the guest on as soon as it is created. Absent: it stays off.
@@ -428,7 +428,7 @@ pub struct PostNodesQemuClone {
     pub full: Option<bool>,
     /// What people call the VM, in the form of a DNS name, for example `web-01`; need not be unique. Absent: a new VM is called `VM` and its number, a copy `Copy-of-` and the original's name; an update leaves it.
     ///
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number for the copy, 100 to 999999999, that no guest of the cluster has and that the token's grant covers.
@@ -638,7 +638,7 @@ pub struct PostNodesQemuConfig {
     /// A whole number, at least 0. PVE's default: `0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migrate_speed: Option<i64>,
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Several; each: text.
@@ -707,7 +707,7 @@ pub struct PostNodesQemuConfig {
     /// A property string.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spice_enhancements: Option<Property<property_strings::QemuSpiceEnhancements>>,
-    /// Text.
+    /// Text of the form encoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sshkeys: Option<String>,
     /// Text. PVE's default: `now`.
@@ -930,7 +930,7 @@ pub struct PutNodesQemuConfig {
     pub migrate_speed: Option<i64>,
     /// What people call the VM, in the form of a DNS name, for example `web-01`; need not be unique. Absent: a new VM is called `VM` and its number, a copy `Copy-of-` and the original's name; an update leaves it.
     ///
-    /// Text.
+    /// Text of the form dns-name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Several; each: text.
@@ -1003,7 +1003,7 @@ pub struct PutNodesQemuConfig {
     /// A property string.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spice_enhancements: Option<Property<property_strings::QemuSpiceEnhancements>>,
-    /// Text.
+    /// Text of the form encoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sshkeys: Option<String>,
     /// Text. PVE's default: `now`.
@@ -1278,7 +1278,7 @@ pub struct PutNodesQemuResize {
     pub disk: PutNodesQemuResizeDisk,
     /// How much to add: `+`, a number, and `K`, `M`, `G` or `T` (upper case; bytes without one), for example `+10G`. A new total without `+` needs a plan; nothing ever shrinks.
     ///
-    /// Text.
+    /// Text of the form growth.
     pub size: String,
     /// A switch.
     #[serde(skip_serializing_if = "Option::is_none")]

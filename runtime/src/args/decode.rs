@@ -9,12 +9,13 @@ use pvegate_generated::terms::{Release, Role, Value as Grammar};
 use regex::Regex;
 use serde_json::{Map, Value as Json};
 
-use super::property::{self, PropertyText};
+use super::property::PropertyText;
 use super::{Arg, Args, Value};
 use crate::untrusted::shown;
 use crate::values::{
-    Cidr, CidrOrAlias, ConfigId, Iface, Mac, NodeName, PathSegment, PoolId, Secret, Size, SnapshotName, StorageId, Tag,
-    Upid, UserId, ValueError, Vmid, VolumeId,
+    Cidr, CidrOrAlias, ConfigId, DiskSource, DnsName, EncodedText, Growth, Held, Iface, Mac, NodeName, PathSegment,
+    PoolId, Secret, Size, SnapshotName, StorageId, Tag, Tags, Upid, UserId, ValueError, Vmid, VolumeId, encoded, list,
+    scalar,
 };
 
 /// Largest number of elements in one list.
@@ -163,7 +164,20 @@ fn relations(operation: &Operation, list: &[Arg], problems: &mut Vec<(String, St
             problems.push((arg.name(), format!("goes only where `{other}` is {}", values.join(" or "))));
         }
     }
+    let unset = list.iter().filter(|arg| arg.parameter.role == Role::Unset);
+    for name in unset.flat_map(|arg| elements(&arg.value)) {
+        if list.iter().any(|arg| arg.name() == name) {
+            problems.push((name, "is set and unset at once; decide for one".to_owned()));
+        }
+    }
     storages(list, problems);
+}
+
+fn elements(value: &Value) -> Vec<String> {
+    match value {
+        Value::List(items) | Value::Array(items) => items.iter().map(|item| item.wire().into_owned()).collect(),
+        single => vec![single.wire().into_owned()],
+    }
 }
 
 /// A volume in the path belongs to the storage in the path, and a task to the node.
@@ -192,7 +206,7 @@ fn value(kind: &'static Kind, parameter: &'static Parameter, json: &Json) -> Res
         };
     }
     match (kind, json) {
-        (Kind::List(element), Json::String(text)) => list_value(element, parameter, split_list(text).map(Json::from)),
+        (Kind::List(element), Json::String(text)) => list_value(element, parameter, list::split(text).map(Json::from)),
         (Kind::List(element), Json::Array(items)) => list_value(element, parameter, items.iter().cloned()),
         (Kind::List(element), single @ Json::Number(_)) => list_value(element, parameter, [single.clone()]),
         (Kind::Array(element), Json::Array(items)) => {
@@ -208,12 +222,6 @@ fn value(kind: &'static Kind, parameter: &'static Parameter, json: &Json) -> Res
     }
 }
 
-/// Elements of a `-list` string, as PVE splits it.
-pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|character: char| matches!(character, ',' | ';' | '\0') || character.is_whitespace())
-        .filter(|element| !element.is_empty())
-}
-
 fn list_value(
     element: &'static Kind,
     parameter: &'static Parameter,
@@ -222,17 +230,20 @@ fn list_value(
     let mut values = Vec::new();
     for item in items {
         let text = scalar(element, &item)?;
-        if split_list(&text).ne([text.as_str()]) {
+        if !list::is_element(&text) {
             return Err(format!("has an element that PVE would split: `{}`", shown(&text, 80)));
         }
         values.push(from_text(element, parameter, &text)?);
     }
-    bounded_list(values).map(Value::List)
+    let values = bounded_list(values)?;
+    let tags: Option<Vec<Tag>> =
+        values.iter().map(|value| if let Value::Tag(tag) = value { Some(tag.clone()) } else { None }).collect();
+    Ok(tags.map_or(Value::List(values), |tags| Value::Tags(Tags::new(tags))))
 }
 
 fn bounded_list(values: Vec<Value>) -> Result<Vec<Value>, String> {
     match values.len() {
-        0 => Err("is an empty list; leave it out".to_owned()),
+        0 => Err("is an empty list; leave it out, or name it in `delete` to unset it".to_owned()),
         1..=LONGEST_LIST => Ok(values),
         many => Err(format!("has {many} elements, and at most {LONGEST_LIST} are taken")),
     }
@@ -253,7 +264,7 @@ fn scalar(kind: &Kind, json: &Json) -> Result<String, String> {
 
 fn name_of(json: &Json) -> &'static str {
     match json {
-        Json::Null => "null; leave it out instead",
+        Json::Null => "null; leave it out, or name it in `delete` to unset it",
         Json::Bool(_) => "true or false",
         Json::Number(_) => "a number",
         Json::String(_) => "a text",
@@ -340,9 +351,25 @@ fn text(bounds: &Text, parameter: &Parameter, text: &str) -> Result<Value, Strin
         Grammar::CidrOrAlias => CidrOrAlias::parse(text).map(Value::CidrOrAlias),
         Grammar::Mac => Mac::parse(text).map(Value::Mac),
         Grammar::Size => Size::parse(text).map(Value::Size),
+        Grammar::Growth => Growth::parse(text).map(Value::Growth),
+        Grammar::Drive => disk(text, |_| true),
+        Grammar::Mount => disk(text, |held| matches!(held, Held::Path | Held::New { .. } | Held::Volume(_))),
+        Grammar::VolumeOrPath => disk(text, |held| matches!(held, Held::Path | Held::Volume(_))),
+        Grammar::DnsName => DnsName::parse(text).map(Value::DnsName),
+        Grammar::Encoded => EncodedText::parse(text).map(Value::Encoded),
         Grammar::Tag => Tag::parse(text).map(Value::Tag),
     };
     value.map_err(|error: ValueError| format!("is not valid: {error}"))
+}
+
+/// What a disk holds, where not everything that a drive may hold goes.
+fn disk(text: &str, goes: fn(&Held) -> bool) -> Result<Value, ValueError> {
+    let disk = DiskSource::parse(text)?;
+    if goes(disk.held()) {
+        Ok(Value::Disk(disk))
+    } else {
+        Err(ValueError::new("what goes here", text, "a volume id or an absolute path of the node"))
+    }
 }
 
 /// Length and pattern.
@@ -380,7 +407,11 @@ pub(super) fn check_key(key: &'static pvegate_generated::model::Key, text: &str)
     static INSIDE: Parameter = Parameter::new("", Place::Body, Kind::Boolean, Role::Plain);
     match &key.kind {
         // PVE itself is generous here: yes, on, true and their opposites.
-        Kind::Boolean if property::is_boolean(text) => Ok(()),
+        Kind::Boolean if scalar::word(text).is_some() => Ok(()),
+        // The text that is given is the text that is sent, so it has to be encoded already.
+        Kind::Text(Text { value: Grammar::Encoded, .. }) if !encoded::is_encoded(text) => {
+            Err("has to be percent-encoded".to_owned())
+        }
         kind => from_text(kind, &INSIDE, text).map(|_| ()),
     }
 }

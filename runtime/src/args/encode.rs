@@ -3,7 +3,7 @@
 
 use pvegate_generated::model::{Place, Segment};
 
-use super::route::{Arrival, arrival};
+use super::route::{Arrival, arrival, parameters};
 use super::{Args, Value};
 use crate::pve::encode::{pairs, segment};
 
@@ -60,9 +60,14 @@ pub fn encode(args: &Args) -> Result<Encoded, EncodeError> {
             .filter(|arg| arg.parameter.place == place)
             .flat_map(|arg| texts(&arg.value).map(move |text| (arg.name(), text)))
             .collect();
-        pairs(list.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+        let written = pairs(list.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+        if parameters(&written).is_some_and(|arrived| arrived == list) {
+            Ok(written)
+        } else {
+            Err(elsewhere(args, "the same operation with other values"))
+        }
     };
-    let (query, form) = (rest(Place::Query), rest(Place::Body));
+    let (query, form) = (rest(Place::Query)?, rest(Place::Body)?);
     if form.len().max(query.len()) > LARGEST_FORM {
         return Err(EncodeError::TooLarge(operation.name));
     }

@@ -11,10 +11,10 @@ mod value;
 
 use pvegate_generated::model::{Operation, Parameter};
 
-pub use decode::{InvalidArguments, decode, decode_text, expected, split_list};
+pub use decode::{InvalidArguments, decode, decode_text, expected};
 pub use encode::{EncodeError, Encoded, encode};
 pub use property::PropertyText;
-pub use route::{Arrival, arrival};
+pub use route::{Arrival, arrival, parameters};
 pub use value::Value;
 
 /// One argument.

@@ -26,6 +26,23 @@ pub fn arrival(verb: Verb, path: &str) -> Option<Arrival> {
     Some(Arrival { operation, values: bind(operation, &steps) })
 }
 
+/// The parameters that PVE finds in a query or form: it splits at `&` and `;` and takes `+` for a blank. `None`: not text.
+pub fn parameters(pairs: &str) -> Option<Vec<(String, String)>> {
+    let decoded = |part: &str| {
+        let part = part.replace('+', " ");
+        percent_decode_str(&part).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+    };
+    pairs
+        .split(['&', ';'])
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            // A second raw `=` ends the value.
+            let mut sides = pair.split('=');
+            Some((decoded(sides.next()?)?, decoded(sides.next().unwrap_or_default())?))
+        })
+        .collect()
+}
+
 /// Whether the steps of a path are those of an operation's.
 fn fits(operation: &Operation, steps: &[&str]) -> bool {
     let segments = operation.segments;

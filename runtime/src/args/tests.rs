@@ -12,6 +12,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::*;
 
+mod calls;
+mod kinds;
+
 /// Text that has escaped from a path somewhere before.
 const HOSTILE: &[&str] = &[
     "..",

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::property::PropertyText;
 use crate::values::{
-    Cidr, CidrOrAlias, ConfigId, Iface, Mac, NodeName, PathSegment, PoolId, Secret, Size, SnapshotName, StorageId, Tag,
-    Upid, UserId, Vmid, VolumeId,
+    Cidr, CidrOrAlias, ConfigId, DiskSource, DnsName, EncodedText, Growth, Iface, Mac, NodeName, PathSegment, PoolId,
+    Secret, Size, SnapshotName, StorageId, Tag, Tags, Upid, UserId, Vmid, VolumeId, list,
 };
 
 /// A checked value.
@@ -32,7 +32,14 @@ pub enum Value {
     CidrOrAlias(CidrOrAlias),
     Mac(Mac),
     Size(Size),
+    Growth(Growth),
+    Disk(DiskSource),
+    DnsName(DnsName),
+    /// Plain here, encoded in PVE's configuration.
+    Encoded(EncodedText),
     Tag(Tag),
+    /// Sent as one string, with `;` between them.
+    Tags(Tags),
     /// Text in a path that has no grammar of its own.
     Segment(PathSegment),
     Property(PropertyText),
@@ -64,14 +71,16 @@ impl Value {
             Self::Cidr(value) => Cow::Borrowed(value.as_str()),
             Self::CidrOrAlias(value) => Cow::Borrowed(value.as_str()),
             Self::Mac(value) => Cow::Borrowed(value.as_str()),
-            Self::Size(value) => Cow::Owned(value.to_string()),
+            Self::Size(value) => Cow::Borrowed(value.as_str()),
+            Self::Growth(value) => Cow::Borrowed(value.as_str()),
+            Self::Disk(value) => Cow::Borrowed(value.as_str()),
+            Self::DnsName(value) => Cow::Borrowed(value.as_str()),
+            Self::Encoded(value) => Cow::Owned(value.to_string()),
             Self::Tag(value) => Cow::Borrowed(value.as_str()),
+            Self::Tags(value) => Cow::Borrowed(value.as_str()),
             Self::Segment(value) => Cow::Borrowed(value.as_str()),
             Self::Property(value) => Cow::Borrowed(value.as_str()),
-            Self::List(items) | Self::Array(items) => {
-                let items: Vec<Cow<'_, str>> = items.iter().map(Self::wire).collect();
-                Cow::Owned(items.join(","))
-            }
+            Self::List(items) | Self::Array(items) => Cow::Owned(list::join(items.iter().map(Self::wire))),
             Self::Secret(secret) => Cow::Borrowed(secret.expose()),
         }
     }

@@ -15,7 +15,12 @@ pub fn segment(value: &str) -> Result<String, ValueError> {
     if matches!(value, "" | "." | "..") {
         return Err(ValueError::new("a path value", value, "not empty, `.` or `..`"));
     }
-    Ok(utf8_percent_encode(value, RESERVED).to_string())
+    Ok(escaped(value))
+}
+
+/// Text in which nothing reserved is left.
+pub fn escaped(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Pairs for a query or a form, in the order given; a name may come more than once.

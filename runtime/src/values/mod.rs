@@ -5,11 +5,17 @@
 //! [`Cidr`] and [`PoolId`] may hold a slash, each with its own rules.
 
 mod cidr;
+mod disk;
+pub mod encoded;
 mod error;
+pub mod list;
 mod names;
+mod properties;
+pub mod scalar;
 mod secret;
 mod segment;
 mod size;
+pub mod tags;
 mod upid;
 mod user;
 mod vmid;
@@ -19,12 +25,16 @@ mod volume;
 mod tests;
 
 pub use cidr::{Cidr, CidrOrAlias};
+pub use disk::{DiskSource, Held};
+pub use encoded::EncodedText;
 pub use error::ValueError;
-pub use names::{ConfigId, FirewallName, Iface, Mac, NodeName, PoolId, SnapshotName, StorageId, Tag};
+pub use names::{ConfigId, DnsName, FirewallName, Iface, Mac, NodeName, PoolId, SnapshotName, StorageId, Tag};
+pub use properties::{Part, Properties};
 pub use secret::Secret;
 pub use segment::PathSegment;
-pub use size::Size;
-pub use upid::Upid;
+pub use size::{Gib, Growth, Size};
+pub use tags::Tags;
+pub use upid::{PbsUpid, Upid};
 pub use user::{TokenId, UserId};
 pub use vmid::Vmid;
 pub use volume::VolumeId;

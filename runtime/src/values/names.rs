@@ -89,6 +89,15 @@ text_value!(
 );
 
 text_value!(
+    /// A host name, with or without its domain. PVE takes it for the names of guests.
+    DnsName,
+    "a DNS name",
+    "letters, digits and inner hyphens, with dots between labels, up to 255 characters; no underscores",
+    |text| text.len() <= 255
+        && text.split('.').all(|label| framed(label, alphanumeric, |byte| alphanumeric(byte) || byte == b'-', alphanumeric))
+);
+
+text_value!(
     /// A firewall alias, IP set or security group.
     FirewallName,
     "a firewall object name",

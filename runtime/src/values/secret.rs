@@ -4,6 +4,18 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 /// A password, key or token. It cannot be printed, serialized or compared in the ordinary way.
+///
+/// ```compile_fail,E0277
+/// println!("{}", pvegate::values::Secret::new(String::new()));
+/// ```
+///
+/// ```compile_fail,E0277
+/// serde_json::to_string(&pvegate::values::Secret::new(String::new()));
+/// ```
+///
+/// ```compile_fail,E0369
+/// let _ = pvegate::values::Secret::new(String::new()) == pvegate::values::Secret::new(String::new());
+/// ```
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
