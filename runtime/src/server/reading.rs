@@ -138,6 +138,7 @@ pub(super) async fn prepare(
 pub(super) fn leaving(state: &State, read: &Authorized<Read>, mut data: Json) -> Json {
     let operation = read.get().operation;
     shape::only_leaves(operation, &mut data);
+    shape::decode(operation, &mut data);
     state.redactor().value(&mut data);
     shape::coerce(operation, &mut data);
     data

@@ -3,9 +3,14 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-use pvegate_generated::model::{Answer, Field, Operation};
+use pvegate_generated::catalog::OPERATIONS;
+use pvegate_generated::model::{Answer, Field, Kind, Operation, Text};
+use pvegate_generated::terms::Value as Grammar;
 use serde_json::{Map, Value as Json};
+
+use crate::values::{EncodedText, scalar};
 
 /// Columns that say what a row is, the first that a list has decides its order. PVE's own order is random.
 const ORDER: &[&str] = &[
@@ -49,6 +54,43 @@ pub fn only_leaves(operation: &Operation, data: &mut Json) {
         other => *other = Json::Null,
     }
 }
+
+/// Decodes what PVE keeps percent-encoded, so that people read it and secrets in it are found.
+pub fn decode(operation: &Operation, data: &mut Json) {
+    match (operation.answer, data) {
+        (Answer::Object(fields), Json::Object(object)) => {
+            for field in fields.iter().filter(|field| ENCODED.contains(field.name)) {
+                decode_value(object, field.name);
+            }
+        }
+        (Answer::List(fields), Json::Array(rows)) if fields.iter().any(|field| field.name == "key") => {
+            let encoded = |row: &Map<String, Json>| {
+                row.get("key").and_then(Json::as_str).is_some_and(|key| ENCODED.contains(key))
+            };
+            for row in rows.iter_mut().filter_map(Json::as_object_mut).filter(|row| encoded(row)) {
+                for name in PENDING {
+                    decode_value(row, name);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn decode_value(object: &mut Map<String, Json>, name: &str) {
+    if let Some(Json::String(text)) = object.get_mut(name)
+        && let Some(decoded) = EncodedText::read(text)
+    {
+        decoded.plain().clone_into(text);
+    }
+}
+
+/// Settings that PVE keeps percent-encoded.
+static ENCODED: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+    let parameters = OPERATIONS.iter().flat_map(|operation| operation.params);
+    let encoded = |kind| matches!(kind, Kind::Text(Text { value: Grammar::Encoded, .. }));
+    parameters.filter(|parameter| encoded(parameter.kind)).map(|parameter| parameter.name).collect()
+});
 
 /// Makes described values the type that the catalog says. PVE sends numbers as text and the reverse,
 /// and booleans as 0 and 1. What is not of its type and cannot be made so is left out: clients check.
@@ -95,20 +137,14 @@ fn coerced(kind: &str, value: &Json) -> Option<Option<Json>> {
     if right {
         return Some(None);
     }
-    match (kind, value) {
-        ("string", Json::Number(number)) => Some(Some(Json::from(number.to_string()))),
-        ("integer", Json::String(text)) => text.parse::<i64>().ok().map(|number| Some(Json::from(number))),
-        ("number", Json::String(text)) => {
-            text.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| Some(Json::from(number)))
-        }
-        ("boolean", Json::Number(number)) => Some(Some(Json::from(number.as_i64() != Some(0)))),
-        ("boolean", Json::String(text)) => match text.as_str() {
-            "1" | "on" | "yes" | "true" => Some(Some(Json::from(true))),
-            "0" | "off" | "no" | "false" | "" => Some(Some(Json::from(false))),
-            _ => None,
-        },
+    let new = match (kind, value) {
+        ("string", Json::Number(number)) => Some(Json::from(number.to_string())),
+        ("integer", _) => scalar::integer(value).map(Json::from),
+        ("number", _) => scalar::number(value).map(Json::from),
+        ("boolean", Json::Number(_) | Json::String(_)) => scalar::boolean(value).map(Json::from),
         _ => None,
-    }
+    };
+    new.map(Some)
 }
 
 /// Sorts rows so that pages fit together. Lists of plain values (lines of a log) keep PVE's order.
@@ -202,6 +238,26 @@ mod tests {
         let mut object = json!({"a": "many", "b": "perhaps", "c": null, "d": "inf"}).as_object().cloned().unwrap();
         coerce_object(&FIELDS, &mut object);
         assert!(object.is_empty(), "{object:?}");
+    }
+
+    #[test]
+    fn keys_for_login_are_read_decoded() {
+        let keys = "ssh-rsa AAAA+/B== cardno:000 111\n";
+        let encoded = "ssh-rsa%20AAAA%2B%2FB%3D%3D%20cardno%3A000%20111%0A";
+        let config = catalog::operation("GET /nodes/{node}/qemu/{vmid}/config").unwrap();
+        let mut data = json!({"sshkeys": encoded, "name": "a%20b"});
+        decode(config, &mut data);
+        assert_eq!(data, json!({"sshkeys": keys, "name": "a%20b"}));
+        for name in ["GET /nodes/{node}/qemu/{vmid}/pending", "GET /nodes/{node}/qemu/{vmid}/cloudinit"] {
+            let mut data =
+                json!([{"key": "sshkeys", "value": "a b", "pending": encoded}, {"key": "name", "value": "%41"}]);
+            decode(catalog::operation(name).unwrap(), &mut data);
+            assert_eq!(
+                data,
+                json!([{"key": "sshkeys", "value": "a b", "pending": keys}, {"key": "name", "value": "%41"}]),
+                "{name}"
+            );
+        }
     }
 
     #[test]

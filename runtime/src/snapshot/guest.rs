@@ -3,7 +3,7 @@
 
 use super::Protection;
 use crate::redact;
-use crate::values::{NodeName, Vmid};
+use crate::values::{NodeName, Vmid, scalar, tags};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -94,16 +94,13 @@ impl GuestRow {
             _ => Vmid::parse(text(item, "id")?.rsplit('/').next()?).ok()?,
         };
         let node = NodeName::parse(text(item, "node")?).ok()?;
-        let tags: Vec<Box<str>> = text(item, "tags")
-            .unwrap_or_default()
-            .split([';', ',', ' '])
-            .filter(|tag| !tag.is_empty())
-            .map(Box::from)
-            .collect();
-        let template = truthy(item.get("template"));
+        let written = text(item, "tags").unwrap_or_default();
+        let tags: Vec<Box<str>> = tags::names(written).map(Box::from).collect();
+        // What is not understood counts as yes: templates are protected.
+        let template = item.get("template").is_some_and(|value| scalar::boolean(value).unwrap_or(true));
         let protected = template
             || protection.vmids.contains(&vmid)
-            || tags.iter().any(|tag| protection.tags.contains(&tag.to_lowercase()));
+            || protection.tags.iter().any(|protects| tags::has(written, protects));
         let mut row = Self {
             vmid,
             kind,
@@ -122,10 +119,9 @@ impl GuestRow {
     }
 
     fn written(&self, cluster: &str, item: &Value) -> Option<Arc<str>> {
-        let numbers =
-            MEASURES.iter().filter_map(|name| Some((*name, item.get(*name).filter(|value| value.is_number())?)));
+        let numbers = MEASURES.iter().filter_map(|name| Some((*name, measure(item.get(*name)?)?)));
         let words = WORDS.iter().filter_map(|name| {
-            Some((*name, item.get(*name).filter(|value| value.as_str().is_some_and(|text| !text.is_empty()))?))
+            Some((*name, item.get(*name).filter(|value| value.as_str().is_some_and(|text| !text.is_empty()))?.clone()))
         });
         let written = Written {
             cluster,
@@ -139,27 +135,25 @@ impl GuestRow {
             template: self.template,
             // The list does not show PVE's own protection flag, so "no" is never known.
             protected: if self.protected { Value::Bool(true) } else { Value::String("unknown".to_owned()) },
-            measures: numbers.chain(words).map(|(name, value)| (name.to_owned(), value.clone())).collect(),
+            measures: numbers.chain(words).map(|(name, value)| (name.to_owned(), value)).collect(),
         };
         serde_json::to_string(&written).ok().map(Arc::from)
     }
 
     /// Whether it has this tag; PVE compares without case.
     pub fn has_tag(&self, tag: &str) -> bool {
-        self.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))
+        self.tags.iter().any(|own| tags::same(own, tag))
+    }
+}
+
+/// PVE has numbers in text in some rows of some releases.
+fn measure(value: &Value) -> Option<Value> {
+    match value {
+        Value::Number(_) => Some(value.clone()),
+        _ => scalar::integer(value).map(Value::from).or_else(|| scalar::number(value).map(Value::from)),
     }
 }
 
 pub(super) fn text<'a>(item: &'a Value, key: &str) -> Option<&'a str> {
     item.get(key)?.as_str()
-}
-
-/// PVE's booleans come as 1, "1", true or not at all.
-fn truthy(value: Option<&Value>) -> bool {
-    match value {
-        Some(Value::Bool(yes)) => *yes,
-        Some(Value::Number(number)) => number.as_f64().is_some_and(|number| number != 0.0),
-        Some(Value::String(text)) => !matches!(text.as_str(), "" | "0"),
-        _ => false,
-    }
 }

@@ -49,6 +49,36 @@ fn rows_are_read_whatever_their_types() {
 }
 
 #[test]
+fn numbers_in_text_and_empty_text_lose_no_column() {
+    let list = inventory(&json!([
+        {"type": "lxc", "vmid": "506", "node": "pve1", "disk": "2843205632", "maxdisk": "8388009984", "template": "", "lock": "", "cpu": 0.0048, "uptime": "12.5", "mem": "much"},
+        {"type": "lxc", "vmid": 507, "node": "pve1", "template": 1, "tags": null},
+        {"type": "lxc", "vmid": 508, "node": "pve1", "template": "perhaps"},
+    ]));
+    assert_eq!((list.guests().len(), list.unreadable()), (3, 0));
+    let row: Value = serde_json::from_str(&list.guest("lab", vmid(506)).unwrap().json).unwrap();
+    assert_eq!(
+        row,
+        json!({"cluster": "lab", "vmid": 506, "name": "", "type": "lxc", "status": "unknown", "node": "pve1", "tags": [], "template": false, "protected": "unknown", "cpu": 0.0048, "disk": 2_843_205_632_u64, "maxdisk": 8_388_009_984_u64, "uptime": 12.5})
+    );
+    assert!(list.guest("lab", vmid(507)).unwrap().template);
+    assert!(list.guest("lab", vmid(508)).unwrap().protected);
+}
+
+#[test]
+fn a_tag_protects_whatever_stands_between_tags() {
+    let list = inventory(&json!([
+        {"type": "qemu", "vmid": 101, "node": "pve1", "tags": "prod;Protected"},
+        {"type": "qemu", "vmid": 102, "node": "pve1", "tags": "prod,protected"},
+        {"type": "qemu", "vmid": 103, "node": "pve1", "tags": "prod protected"},
+        {"type": "qemu", "vmid": 104, "node": "pve1", "tags": "unprotected"},
+    ]));
+    let protected: Vec<u32> =
+        list.guests().iter().filter(|guest| guest.protected).map(|guest| guest.vmid.get()).collect();
+    assert_eq!(protected, [101, 102, 103]);
+}
+
+#[test]
 fn a_bad_item_is_counted_and_loses_nothing() {
     let list = inventory(&json!([
         {"type": "qemu", "vmid": 100, "node": "pve1"},
