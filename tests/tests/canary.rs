@@ -245,7 +245,7 @@ async fn errors(heard: &mut Heard) {
         .filter(|call| MASKED.contains(&call.operation.name) || MAY_HOLD_A_SECRET.contains(&call.operation.name))
         .cloned()
         .collect();
-    for fault in [Fault::HtmlInsteadOfJson, Fault::CutConnection] {
+    for fault in [Fault::HtmlInsteadOfJson, Fault::CutBefore] {
         heard.site.lab.set_fault(fault.clone()).await;
         for call in &some {
             heard.read(call).await;

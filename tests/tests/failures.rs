@@ -34,7 +34,10 @@ async fn warm() -> Site {
 async fn a_cluster_that_is_down() {
     let site = warm().await;
     site.lab.set_fault(Fault::ClusterDown).await;
-    check(&config(&site).await.unwrap_err(), "unreachable", &[&site.lab.address().to_string()]);
+    let refused = config(&site).await.unwrap_err();
+    check(&refused, "unreachable", &[]);
+    let named = |endpoint: &lab::Endpoint| refused.message.contains(&endpoint.url);
+    assert!(site.lab.endpoints().iter().any(named), "no address is named: {refused:?}");
     let clusters = site.client.tool("list_clusters", json!({})).await.unwrap();
     assert_eq!(clusters["items"][0]["cluster"], CLUSTER);
     site.nothing_sent();
@@ -69,7 +72,7 @@ async fn a_page_instead_of_json() {
 #[tokio::test]
 async fn a_connection_that_is_cut() {
     let site = warm().await;
-    site.lab.set_fault(Fault::CutConnection).await;
+    site.lab.set_fault(Fault::CutBefore).await;
     check(&config(&site).await.unwrap_err(), "unreachable", &[CONFIG]);
     // A read is sent once more, and no oftener.
     assert_eq!(site.sent().len(), 2, "{:?}", site.sent());
@@ -86,6 +89,7 @@ async fn a_certificate_that_does_not_fit() {
 #[tokio::test]
 async fn a_node_that_is_dead() {
     let site = warm().await;
+    site.lab.set_fault(Fault::DeadNode("pve2".to_owned())).await;
     let refused = site.client.read(CLUSTER, "GET /nodes/{node}/status", json!({"node": "pve2"})).await.unwrap_err();
     check(&refused, "node_down", &["pve2"]);
     let sent = site.sent();
@@ -124,6 +128,7 @@ async fn a_node_that_hangs_for_a_moment() {
 #[tokio::test]
 async fn one_bad_read_does_not_spoil_the_others() {
     let site = Site::start().await;
+    site.lab.set_fault(Fault::DeadNode("pve2".to_owned())).await;
     let reads = json!([
         {"operation": "GET /nodes/{node}/status", "arguments": {"node": "pve1"}},
         {"operation": "GET /nodes/{node}/status", "arguments": {"node": "pve2"}},

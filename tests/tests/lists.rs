@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lab::{FrontOptions, Options};
+use lab::{Fault, FrontOptions, Options};
 use serde_json::{Map, Value, json};
 use tests::site::{CLUSTER, Site, quick};
 
@@ -170,6 +170,7 @@ async fn fifty_callers_make_one_request() {
 #[tokio::test]
 async fn one_guest_read_live() {
     let site = Site::start().await;
+    site.lab.set_fault(Fault::DeadNode("pve2".to_owned())).await;
     for row in guests(&site, json!({})).await {
         let guest = site.client.tool("get_guest", json!({"cluster": CLUSTER, "vmid": row["vmid"]})).await;
         if row["node"] == "pve2" {

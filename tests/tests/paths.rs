@@ -232,6 +232,8 @@ async fn the_check_would_notice() {
         .filter(|call| call.operation.name == "GET /nodes/{node}/status")
         .collect();
     let entry = |operation: &str, params: &[(&str, &str)]| Entry {
+        node: "pve1".to_owned(),
+        connection: 0,
         method: "GET".to_owned(),
         raw_path: String::new(),
         decoded_path: String::new(),

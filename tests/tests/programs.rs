@@ -158,6 +158,10 @@ fn the_lab_tells_programs_how_to_connect() {
     for key in ["mcp_url", "clusters", "tokens"] {
         assert!(keys.contains(&key), "{keys:?}");
     }
+    let names: Vec<_> = json["clusters"].as_array().unwrap().iter().map(|cluster| &cluster["name"]).collect();
+    assert_eq!(names, ["lab", "solo"]);
+    let nodes = |at: usize| json["clusters"][at]["endpoints"].as_array().unwrap().len();
+    assert_eq!((nodes(0), nodes(1)), (3, 1));
     let cluster = &json["clusters"][0];
     assert!(cluster["url"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{json}");
     let ca = cluster["ca_path"].as_str().unwrap().to_owned();
@@ -166,8 +170,16 @@ fn the_lab_tells_programs_how_to_connect() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     pvegate::serve::install_crypto();
     let client = Client::new(json["mcp_url"].as_str().unwrap(), json["tokens"]["reader"].as_str().unwrap());
-    let guests = runtime.block_on(client.tool("list_guests", json!({"limit": 1}))).unwrap();
-    assert_eq!(guests["total"], 40);
+    let guests = |arguments: Value| runtime.block_on(client.tool("list_guests", arguments)).unwrap();
+    for (cluster, total) in [("lab", 40), ("solo", 6)] {
+        assert_eq!(guests(json!({"cluster": cluster, "limit": 1}))["total"], total);
+    }
+    let both = guests(json!({}));
+    let mut vmids: Vec<_> = both["items"].as_array().unwrap().iter().map(|row| row["vmid"].as_u64()).collect();
+    vmids.sort_unstable();
+    let listed = vmids.len();
+    vmids.dedup();
+    assert_eq!((listed, vmids.len()), (46, 43), "three ids are those of a guest in each cluster");
 
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

@@ -19,7 +19,7 @@ pub(crate) struct Site {
 impl Site {
     /// Starts both, on free ports.
     pub(crate) async fn start() -> Result<Self> {
-        let lab = Lab::start(Options::default()).await?;
+        let lab = Lab::start(Options { workers: false, ..Options::default() }).await?;
         let front =
             Front::start(&[("lab", &lab)], FrontOptions { limits: unlimited(), ..FrontOptions::default() }).await?;
         let url = front.url();

@@ -1,12 +1,10 @@
 //! What an answer is made of, and how PVE puts it on the wire.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, PRAGMA, SERVER};
-use http::{Response, StatusCode};
-use http_body_util::Full;
-use hyper::ext::ReasonPhrase;
+use http::Method;
 use serde_json::{Map, Value, json};
 
 const JSON: &str = "application/json;charset=UTF-8";
@@ -103,6 +101,17 @@ pub(crate) struct Answer {
     pub(crate) connection: Connection,
     /// `gzip`, where the body is packed.
     pub(crate) packed: bool,
+    /// Where else to ask.
+    pub(crate) location: Option<String>,
+    /// Whether a part of the request was not read.
+    pub(crate) unread: bool,
+}
+
+/// What becomes of a connection after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Keep,
+    Close,
 }
 
 /// What the answer says of the connection where the status is below 400. From there on it is always closed.
@@ -127,6 +136,8 @@ impl Answer {
             body: Bytes::new(),
             connection: Connection::Own,
             packed: false,
+            location: None,
+            unread: false,
         }
     }
 
@@ -138,6 +149,17 @@ impl Answer {
     /// What the proxy answers where its own program died: the same with a line end.
     pub(crate) fn died(reason: &str) -> Self {
         Self { body: Bytes::from(format!("{reason}\n")), ..Self::bare(500, reason) }
+    }
+
+    /// Where the same is to be had by TLS.
+    pub(crate) fn moved(method: &Method, host: Option<&str>, target: &str) -> Self {
+        let (status, reason) = if matches!(*method, Method::GET | Method::HEAD) {
+            (301, "Moved Permanently")
+        } else {
+            (308, "Permanent Redirect")
+        };
+        let location = Some(format!("https://{}{target}", host.unwrap_or_default()));
+        Self { location, ..Self::proxy(status, reason) }
     }
 
     /// Unknown path or method. The one message without a line end.
@@ -205,35 +227,53 @@ impl Answer {
         self.content_type == Some(JSON)
     }
 
-    /// The HTTP response: PVE closes the connection after every status of 400 and above.
-    pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
-        let mut response = Response::new(Full::new(self.body));
-        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    /// What becomes of the connection: PVE closes it after every status of 400 and above.
+    pub(crate) fn ending(&self, wished: Ending) -> Ending {
+        let closes = self.status >= 400 || self.unread || self.connection == Connection::Closed;
+        if closes { Ending::Close } else { wished }
+    }
+
+    /// The bytes of the answer.
+    pub(crate) fn on_wire(&self, ending: Ending, with_body: bool) -> Vec<u8> {
+        let mut head = Vec::with_capacity(512 + self.body.len());
+        head.extend_from_slice(format!("HTTP/1.1 {} ", self.status).as_bytes());
         // Each character is one byte on the wire.
         let bytes = self.reason.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?'));
-        let visible: Vec<u8> = bytes.filter(|byte| *byte >= b' ' && *byte != 0x7f).collect();
-        if let Ok(reason) = ReasonPhrase::try_from(visible) {
-            response.extensions_mut().insert(reason);
-        }
-        let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=0"));
-        headers.insert(PRAGMA, HeaderValue::from_static("no-cache"));
-        headers.insert(SERVER, HeaderValue::from_static("pve-api-daemon/3.0"));
-        if let Some(content_type) = self.content_type {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        }
-        if self.packed {
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        }
-        let words: &[&'static str] = match self.connection {
-            _ if self.status >= 400 => &["close"],
-            Connection::Own => &["Keep-Alive"],
-            Connection::Daemon => &["close", "Keep-Alive"],
-            Connection::Closed => &["close"],
+        head.extend(bytes.filter(|byte| *byte >= b' ' && *byte != 0x7f));
+        let mut line = |name: &str, value: &str| {
+            head.extend_from_slice(b"\r\n");
+            head.extend_from_slice(name.as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value.as_bytes());
         };
+        let words: &[&str] = match (ending, self.connection) {
+            (Ending::Close, _) => &["close"],
+            (Ending::Keep, Connection::Daemon) => &["close", "Keep-Alive"],
+            (Ending::Keep, _) => &["Keep-Alive"],
+        };
+        let now = httpdate::fmt_http_date(SystemTime::now());
+        line("Cache-Control", "max-age=0");
         for word in words {
-            headers.append(CONNECTION, HeaderValue::from_static(word));
+            line("Connection", word);
         }
-        response
+        line("Date", &now);
+        line("Pragma", "no-cache");
+        if let Some(location) = &self.location {
+            line("Location", location);
+        }
+        line("Server", "pve-api-daemon/3.0");
+        if self.packed {
+            line("Content-Encoding", "gzip");
+        }
+        line("Content-Length", &self.body.len().to_string());
+        if let Some(content_type) = self.content_type {
+            line("Content-Type", content_type);
+        }
+        line("Expires", &now);
+        head.extend_from_slice(b"\r\n\r\n");
+        if with_body {
+            head.extend_from_slice(&self.body);
+        }
+        head
     }
 }

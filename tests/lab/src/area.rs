@@ -44,6 +44,8 @@ pub(crate) struct Call<'a> {
     pub(crate) operation: &'a Operation,
     pub(crate) params: &'a Params,
     pub(crate) caller: &'a Caller,
+    /// The node that answers.
+    pub(crate) here: &'a str,
 }
 
 pub(crate) type Outcome = Result<Reply, Refusal>;

@@ -1,23 +1,102 @@
-//! What can be made to go wrong while a lab runs, by name.
+//! What can be made to go wrong while a lab runs, by name, and whether it is for every request or for a few.
 
-use std::collections::BTreeSet;
+mod force;
+mod parse;
+
 use std::fmt;
-use std::str::FromStr;
+use std::time::Duration;
+
+pub(crate) use force::{Faults, arm, disarm};
 
 /// Something that goes wrong until it is cleared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Fault {
-    /// Requests that are proxied to this node answer `595 Connection refused`. `pve2` starts this way.
+    /// The node is off: its listener refuses connections, requests that are proxied to it answer `595 Connection
+    /// refused`, the cluster lists it as offline and its guests as unknown.
     DeadNode(String),
-    /// Requests that are proxied to this node get no answer (`596` after 30 s where latency is kept). For the node
-    /// that listens, every request hangs.
+    /// The node's proxy accepts and never answers. Requests that are proxied to it answer `596 Connection timed out`
+    /// after 30 s.
     HangingNode(String),
-    /// Every request is answered by a page, as a misconfigured reverse proxy does.
-    HtmlInsteadOfJson,
-    /// The connection is closed after the request was read, without an answer.
-    CutConnection,
     /// Nothing listens, and open connections are closed.
     ClusterDown,
+    /// Writes are refused, as where most nodes are gone.
+    NoQuorum,
+    /// Nothing more fits onto the storage.
+    FullStorage(String),
+    /// The guest's agent does not answer.
+    AgentOff(u32),
+    /// The guest is locked: by `backup` or another word in its configuration, or, where the word is `file`, by somebody
+    /// who holds the lock of its configuration file.
+    LockedGuest(u32, String),
+    /// The guest is moved to another node just before a request about it is answered.
+    MovedGuest(u32),
+    /// A call of an agent takes this long.
+    SlowAgent(Duration),
+    /// A read takes this long.
+    Slow(Duration),
+    /// Every request is answered by a page, as a misconfigured reverse proxy does.
+    HtmlInsteadOfJson,
+    /// The connection is closed after the request was read, without an answer and before anything was done.
+    CutBefore,
+    /// What was asked for is done, and the connection closed without an answer.
+    CutAfter,
+    /// What was asked for is done, and answered with 200 and nothing.
+    EmptyBody,
+    /// What was asked for is done, and answered with `599 Too many redirections`.
+    Late599,
+    /// One of those that happen to requests, for some of them only.
+    Limited {
+        /// What happens.
+        fault: Box<Fault>,
+        /// To which operation of the schema, such as `GET /nodes/{node}/status`; none: to all.
+        operation: Option<String>,
+        /// How many times before it is over; none: until it is cleared.
+        times: Option<u32>,
+    },
+}
+
+impl Fault {
+    /// For requests of one operation only. Of no effect on what is no matter of requests, such as a dead node.
+    #[must_use]
+    pub fn on(self, operation: &str) -> Self {
+        let (fault, _, times) = self.parts();
+        Self::limited(fault, Some(operation.to_owned()), times)
+    }
+
+    /// For the next so many requests that it would happen to. Of no effect on what is no matter of requests.
+    #[must_use]
+    pub fn times(self, times: u32) -> Self {
+        let (fault, operation, _) = self.parts();
+        Self::limited(fault, operation, Some(times))
+    }
+
+    fn limited(fault: Self, operation: Option<String>, times: Option<u32>) -> Self {
+        if fault.is_of_requests() { Self::Limited { fault: Box::new(fault), operation, times } } else { fault }
+    }
+
+    /// The fault itself, and its limits.
+    fn parts(self) -> (Self, Option<String>, Option<u32>) {
+        match self {
+            Self::Limited { fault, operation, times } => (*fault, operation, times),
+            fault => (fault, None, None),
+        }
+    }
+
+    /// Whether it is decided for each request anew.
+    const fn is_of_requests(&self) -> bool {
+        matches!(
+            self,
+            Self::MovedGuest(_)
+                | Self::SlowAgent(_)
+                | Self::Slow(_)
+                | Self::HtmlInsteadOfJson
+                | Self::CutBefore
+                | Self::CutAfter
+                | Self::EmptyBody
+                | Self::Late599
+        )
+    }
 }
 
 impl fmt::Display for Fault {
@@ -25,52 +104,26 @@ impl fmt::Display for Fault {
         match self {
             Self::DeadNode(node) => write!(f, "dead-node:{node}"),
             Self::HangingNode(node) => write!(f, "hanging-node:{node}"),
-            Self::HtmlInsteadOfJson => f.write_str("html-instead-of-json"),
-            Self::CutConnection => f.write_str("cut-connection"),
             Self::ClusterDown => f.write_str("cluster-down"),
+            Self::NoQuorum => f.write_str("no-quorum"),
+            Self::FullStorage(storage) => write!(f, "full-storage:{storage}"),
+            Self::AgentOff(vmid) => write!(f, "agent-off:{vmid}"),
+            Self::LockedGuest(vmid, kind) => write!(f, "locked-guest:{vmid}:{kind}"),
+            Self::MovedGuest(vmid) => write!(f, "moved-guest:{vmid}"),
+            Self::SlowAgent(time) => write!(f, "slow-agent:{}", time.as_secs_f64()),
+            Self::Slow(time) => write!(f, "slow:{}", time.as_secs_f64()),
+            Self::HtmlInsteadOfJson => f.write_str("html-instead-of-json"),
+            Self::CutBefore => f.write_str("cut-before"),
+            Self::CutAfter => f.write_str("cut-after"),
+            Self::EmptyBody => f.write_str("empty-body"),
+            Self::Late599 => f.write_str("late-599"),
+            Self::Limited { fault, operation, times } => {
+                write!(f, "{fault}")?;
+                if let Some(operation) = operation {
+                    write!(f, "@{operation}")?;
+                }
+                times.map_or(Ok(()), |times| write!(f, "*{times}"))
+            }
         }
-    }
-}
-
-impl FromStr for Fault {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some(("dead-node", node)) if !node.is_empty() => Ok(Self::DeadNode(node.to_owned())),
-            Some(("hanging-node", node)) if !node.is_empty() => Ok(Self::HangingNode(node.to_owned())),
-            None if text == "html-instead-of-json" => Ok(Self::HtmlInsteadOfJson),
-            None if text == "cut-connection" => Ok(Self::CutConnection),
-            None if text == "cluster-down" => Ok(Self::ClusterDown),
-            _ => Err(format!(
-                "no fault `{text}`; known: dead-node:NODE, hanging-node:NODE, html-instead-of-json, cut-connection, cluster-down"
-            )),
-        }
-    }
-}
-
-/// The faults in force.
-#[derive(Debug, Default)]
-pub(crate) struct Faults(BTreeSet<Fault>);
-
-impl Faults {
-    pub(crate) fn set(&mut self, fault: Fault) {
-        self.0.insert(fault);
-    }
-
-    pub(crate) fn clear(&mut self, fault: &Fault) {
-        self.0.remove(fault);
-    }
-
-    pub(crate) fn has(&self, fault: &Fault) -> bool {
-        self.0.contains(fault)
-    }
-
-    pub(crate) fn dead(&self, node: &str) -> bool {
-        self.0.iter().any(|fault| matches!(fault, Fault::DeadNode(name) if name == node))
-    }
-
-    pub(crate) fn hanging(&self, node: &str) -> bool {
-        self.0.iter().any(|fault| matches!(fault, Fault::HangingNode(name) if name == node))
     }
 }

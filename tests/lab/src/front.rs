@@ -52,8 +52,13 @@ impl Front {
             .map(|(at, (name, lab))| {
                 let token = options.pve_token.clone().filter(|_| at == 0).unwrap_or_else(|| lab.full_token());
                 let (id, secret) = token.split_once('=').unwrap_or((&token, ""));
-                let device =
-                    json!({"endpoint": lab.url(), "ca_pem_path": lab.ca_path(), "token_id": id, "token_secret": secret});
+                let endpoints: Vec<&str> = lab.endpoints().iter().map(|endpoint| endpoint.url.as_str()).collect();
+                let device = json!({
+                    "endpoints": endpoints,
+                    "ca_pem_path": lab.ca_path(),
+                    "token_id": id,
+                    "token_secret": secret,
+                });
                 ((*name).to_owned(), device)
             })
             .collect();

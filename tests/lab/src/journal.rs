@@ -8,6 +8,10 @@ use serde_json::Value;
 /// One request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
+    /// The node whose listener it came to.
+    pub node: String,
+    /// Which connection it came by, counted from the lab's start.
+    pub connection: u64,
     /// The HTTP method on the request line.
     pub method: String,
     /// The path and query on the request line, undecoded.

@@ -3,24 +3,19 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::arrange::Arrange;
-use crate::fault::{Fault, Faults};
+use crate::door::Door;
+use crate::fault::{self, Fault};
 use crate::gate::Shared;
-use crate::journal::{Entry, Journal};
-use crate::listener;
+use crate::journal::Entry;
 use crate::options::{Options, Profile};
 use crate::sample::{self, SampleRead};
-use crate::schema::Schema;
 use crate::state::{Cluster, Logins};
-use crate::tls::{self, Identity};
+use crate::tls;
 
 /// Why a lab does not start.
 #[derive(Debug)]
@@ -53,80 +48,95 @@ impl std::fmt::Display for LabError {
 
 impl std::error::Error for LabError {}
 
+/// Where a node listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The node's name, which its certificate holds.
+    pub node: String,
+    /// `https://127.0.0.1:PORT`
+    pub url: String,
+    /// The same as an address.
+    pub address: SocketAddr,
+    /// SHA-256 of its certificate, upper-case hex with colons.
+    pub fingerprint: String,
+}
+
 /// A simulated cluster that listens. Dropping it stops it too.
 pub struct Lab {
     shared: Arc<Shared>,
-    identity: Identity,
+    doors: Vec<Door>,
+    endpoints: Vec<Endpoint>,
+    /// Of the first node.
+    url: String,
     address: SocketAddr,
     options: Options,
     logins: Logins,
+    ca_pem: String,
     directory: TempDir,
     ca_path: PathBuf,
-    /// Absent while nothing listens.
-    open: Mutex<Option<Open>>,
-}
-
-/// A listener that accepts until its token is cancelled.
-struct Open {
-    token: CancellationToken,
-    accepting: JoinHandle<()>,
-}
-
-impl Open {
-    fn accept(shared: &Arc<Shared>, listener: TcpListener, identity: &Identity) -> Self {
-        let token = shared.stop.child_token();
-        let server = Arc::clone(&identity.server);
-        let accepting = listener::accept(shared, listener, server, token.clone());
-        Self { token, accepting }
-    }
 }
 
 impl std::fmt::Debug for Lab {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lab").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Lab").field("endpoints", &self.endpoints).finish_non_exhaustive()
     }
 }
 
 impl Lab {
-    /// Starts a cluster and its listener.
+    /// Starts a cluster and the listeners of its nodes.
     pub async fn start(options: Options) -> Result<Self, LabError> {
-        let identity = tls::identity("pve1", options.certificate)?;
+        let authority = tls::authority()?;
         let logins = Logins::generate()?;
-        let (listener, address) = listener::bind(options.port).await?;
+        let nodes = if options.profile == Profile::Recorded { 1 } else { options.nodes.max(1) };
+        let mut doors = Vec::new();
+        for number in 1..=nodes {
+            let node = format!("pve{number}");
+            let identity = tls::identity(&authority, &node, options.certificate)?;
+            doors.push(Door::bind(&node, identity, if number == 1 { options.port } else { 0 }).await?);
+        }
         let directory = tempfile::Builder::new().prefix("pve-lab-").tempdir().map_err(LabError::Write)?;
         let ca_path = directory.path().join("pve-root-ca.pem");
         std::fs::File::create(&ca_path)
-            .and_then(|mut file| file.write_all(identity.ca_pem.as_bytes()))
+            .and_then(|mut file| file.write_all(authority.pem.as_bytes()))
             .map_err(LabError::Write)?;
 
-        let mut faults = Faults::default();
-        faults.set(Fault::DeadNode("pve2".to_owned()));
-        let stop = CancellationToken::new();
-        let shared = Arc::new(Shared {
-            schema: Schema::pinned(),
-            cluster: RwLock::new(Cluster::seeded(&options, &logins, &identity.fingerprint)),
-            journal: Journal::default(),
-            faults: RwLock::new(faults),
-            latency: options.latency,
-            stop: stop.clone(),
-            running: TaskTracker::new(),
-            workers: crate::worker::Workers::default(),
-        });
-        let open = Open::accept(&shared, listener, &identity);
-        if options.profile == Profile::Small {
+        let endpoints: Vec<Endpoint> = doors.iter().map(Door::endpoint).collect();
+        let fingerprints: Vec<String> = endpoints.iter().map(|endpoint| endpoint.fingerprint.clone()).collect();
+        let shared = Arc::new(Shared::new(&options, Cluster::seeded(&options, &logins, &fingerprints)));
+        for door in &doors {
+            door.open(&shared);
+        }
+        if options.profile != Profile::Recorded {
             crate::area::work::background(&shared, options.task_tick);
         }
-        Ok(Self { shared, identity, address, options, logins, directory, ca_path, open: Mutex::new(Some(open)) })
+        let address = doors.first().map_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)), Door::address);
+        Ok(Self {
+            shared,
+            doors,
+            endpoints,
+            url: format!("https://{address}"),
+            address,
+            options,
+            logins,
+            ca_pem: authority.pem,
+            directory,
+            ca_path,
+        })
     }
 
-    /// `https://127.0.0.1:PORT`; the API is below `/api2/json`.
+    /// `https://127.0.0.1:PORT` of the first node; the API is below `/api2/json`.
     pub fn url(&self) -> String {
-        format!("https://{}", self.address)
+        self.url.clone()
     }
 
-    /// Where it listens.
+    /// Where the first node listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where each node listens, the first node first.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
     }
 
     /// The CA's certificate, as a PEM file that goes away with the lab.
@@ -136,12 +146,12 @@ impl Lab {
 
     /// The CA's certificate as PEM.
     pub fn ca_pem(&self) -> &str {
-        &self.identity.ca_pem
+        &self.ca_pem
     }
 
-    /// SHA-256 of the listener's certificate, upper-case hex with colons.
+    /// SHA-256 of the first node's certificate, upper-case hex with colons.
     pub fn fingerprint(&self) -> &str {
-        &self.identity.fingerprint
+        self.endpoints.first().map_or("", |endpoint| &endpoint.fingerprint)
     }
 
     /// A directory that goes away with the lab, for files of those who use it.
@@ -152,7 +162,7 @@ impl Lab {
     /// The credential of the profile's own token for a purpose.
     fn own_token(&self, id: &str, secret: &str, recorded: &str) -> String {
         match self.options.profile {
-            Profile::Small => format!("{id}={secret}"),
+            Profile::Small | Profile::Old => format!("{id}={secret}"),
             Profile::Recorded => format!("{recorded}={}", self.logins.other),
         }
     }
@@ -184,7 +194,9 @@ impl Lab {
             self.shared.workers.interrupt_all();
         }
         if matches!(what, Arrange::Baseline) {
-            let fresh = Cluster::seeded(&self.options, &self.logins, &self.identity.fingerprint);
+            let fingerprints: Vec<String> =
+                self.endpoints.iter().map(|endpoint| endpoint.fingerprint.clone()).collect();
+            let fresh = Cluster::seeded(&self.options, &self.logins, &fingerprints);
             self.shared.change(|cluster| {
                 let tasks = std::mem::take(&mut cluster.tasks);
                 *cluster = fresh;
@@ -215,30 +227,27 @@ impl Lab {
         self.shared.journal.clear();
     }
 
-    /// Makes something go wrong until it is cleared.
+    /// Makes something go wrong until it is cleared, or as often as its limit says.
     pub async fn set_fault(&self, fault: Fault) {
-        let down = fault == Fault::ClusterDown;
-        self.shared.faults.write().unwrap_or_else(PoisonError::into_inner).set(fault);
-        if down && let Some(open) = self.replace_open(None) {
-            open.token.cancel();
-            // The task only ends; it has nothing to report.
-            let _ended = open.accepting.await;
+        fault::arm(&self.shared, fault);
+        for door in self.doors.iter().filter(|door| door.is_open() && self.shut(door)) {
+            door.close().await;
         }
     }
 
-    /// Ends a fault. After [`Fault::ClusterDown`] the same port listens again, if it is still free.
+    /// Ends a fault, with whatever limit it was set. Nodes that listen again do so on their old ports, if these are still
+    /// free.
     pub async fn clear_fault(&self, fault: &Fault) -> Result<(), LabError> {
-        self.shared.faults.write().unwrap_or_else(PoisonError::into_inner).clear(fault);
-        let listening = self.open.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if *fault == Fault::ClusterDown && !listening {
-            let (listener, _) = listener::bind(self.address.port()).await?;
-            self.replace_open(Some(Open::accept(&self.shared, listener, &self.identity)));
+        fault::disarm(&self.shared, fault);
+        for door in self.doors.iter().filter(|door| !door.is_open() && !self.shut(door)) {
+            door.open_again(&self.shared).await?;
         }
         Ok(())
     }
 
-    fn replace_open(&self, open: Option<Open>) -> Option<Open> {
-        std::mem::replace(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner), open)
+    /// Whether a node is not to listen.
+    fn shut(&self, door: &Door) -> bool {
+        self.shared.faulty(|faults| faults.has(&Fault::ClusterDown) || faults.dead(door.node()))
     }
 
     /// One call of every read of the schema, with arguments that exist here.
@@ -252,7 +261,7 @@ impl Lab {
         self.shared.look(|cluster| sample::secret_fields(self.shared.schema, cluster))
     }
 
-    /// Closes the listener and its connections, ends the tasks, and waits for all of them.
+    /// Closes the listeners and their connections, ends the tasks, and waits for all of them.
     pub async fn stop(self) {
         self.shared.stop.cancel();
         self.shared.running.close();

@@ -1,23 +1,29 @@
-//! The HTTPS listener: accepts, keeps connections alive for as long as PVE does, and goes away when told to.
+//! The HTTPS listener of a node: accepts, tells TLS from plain HTTP, and goes away when told to.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::gate::{self, Shared};
+use crate::connection::{self, IDLE};
+use crate::gate::{From, Shared};
 use crate::lab::LabError;
 
-/// PVE closes a connection that is idle for this long.
-const IDLE: Duration = Duration::from_secs(5);
+/// How a TLS handshake begins.
+const HANDSHAKE: u8 = 0x16;
+
+/// What a listener is for.
+pub(crate) struct Place {
+    pub(crate) node: Arc<str>,
+    pub(crate) server: Arc<ServerConfig>,
+}
 
 /// Binds the port; 0 takes a free one.
 pub(crate) async fn bind(port: u16) -> Result<(TcpListener, SocketAddr), LabError> {
@@ -34,13 +40,13 @@ pub(crate) async fn bind(port: u16) -> Result<(TcpListener, SocketAddr), LabErro
 pub(crate) fn accept(
     shared: &Arc<Shared>,
     listener: TcpListener,
-    server: Arc<ServerConfig>,
+    place: Place,
     open: CancellationToken,
 ) -> JoinHandle<()> {
     let shared = Arc::clone(shared);
     let tracker = shared.running.clone();
     tracker.spawn(async move {
-        let acceptor = TlsAcceptor::from(server);
+        let acceptor = TlsAcceptor::from(place.server);
         loop {
             let accepted = tokio::select! {
                 () = open.cancelled() => break,
@@ -51,7 +57,7 @@ pub(crate) fn accept(
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };
-            let connection = connection(Arc::clone(&shared), acceptor.clone(), stream);
+            let connection = connection(Arc::clone(&shared), Arc::clone(&place.node), acceptor.clone(), stream);
             let open = open.clone();
             shared.running.spawn(async move {
                 tokio::select! {
@@ -63,24 +69,22 @@ pub(crate) fn accept(
     })
 }
 
-async fn connection(shared: Arc<Shared>, acceptor: TlsAcceptor, stream: TcpStream) {
+async fn connection(shared: Arc<Shared>, node: Arc<str>, acceptor: TlsAcceptor, stream: TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY was not set");
     }
-    let stream = match acceptor.accept(stream).await {
-        Ok(stream) => stream,
-        Err(error) => {
-            tracing::debug!(%error, "TLS handshake failed");
-            return;
+    let mut first = [0];
+    if !matches!(timeout(IDLE, stream.peek(&mut first)).await, Ok(Ok(1))) {
+        return;
+    }
+    if first != [HANDSHAKE] {
+        return connection::redirect(&shared, stream).await;
+    }
+    match acceptor.accept(stream).await {
+        Ok(stream) => {
+            let from = From { node, connection: shared.connections.fetch_add(1, Ordering::Relaxed) };
+            connection::serve(&shared, &from, stream).await;
         }
-    };
-    let service = service_fn(move |request| gate::serve(Arc::clone(&shared), request));
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(IDLE)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "connection ended");
+        Err(error) => tracing::debug!(%error, "TLS handshake failed"),
     }
 }

@@ -1,13 +1,13 @@
-//! `cargo run -p lab`: a simulated cluster and pvegate in front of it, and how to connect.
+//! `cargo run -p lab`: simulated clusters and pvegate in front of them, and how to connect.
 
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use lab::{Front, FrontOptions, Lab, Options};
-use serde_json::json;
+use lab::{Fault, Front, FrontOptions, Lab, Options};
+use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
-/// Starts a simulated Proxmox VE cluster and pvegate in front of it, both on this machine only.
+/// Starts simulated Proxmox VE clusters and pvegate in front of them, all on this machine only.
 #[derive(Parser)]
 struct Cli {
     /// Print one JSON object instead of text.
@@ -16,20 +16,26 @@ struct Cli {
     /// Port of pvegate; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     mcp_port: u16,
-    /// Port of the simulated cluster; 0 takes a free one.
+    /// Port of the first cluster's first node; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     pve_port: u16,
     /// Which clusters to simulate.
     #[arg(long, value_enum, default_value_t = Profile::Small)]
     profile: Profile,
+    /// Something that goes wrong in the first cluster from the start, such as `dead-node:pve3`; docs/lab.md lists what there
+    /// is. May be given more than once.
+    #[arg(long)]
+    fault: Vec<Fault>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Profile {
-    /// One cluster: a node, a dead peer, 40 guests of both kinds.
+    /// Two clusters: one of three nodes with 40 guests of both kinds, and a node alone with six.
     Small,
     /// One node with three VMs and a container: the state that recordings of genuine PVE start from.
     Recorded,
+    /// One cluster of three nodes that run release 8.4.
+    Old,
 }
 
 #[tokio::main]
@@ -43,50 +49,85 @@ async fn main() -> ExitCode {
     }
 }
 
+/// What is started, by the name under which pvegate knows it.
+fn clusters(cli: &Cli) -> Vec<(&'static str, Options)> {
+    let first = Options { port: cli.pve_port, ..Options::default() };
+    match cli.profile {
+        Profile::Small => {
+            // Half of its vmids are also those of guests in the other cluster.
+            let alone =
+                Options { cluster: "solo".to_owned(), nodes: 1, guests: 6, first_vmid: 137, ..Options::default() };
+            vec![("lab", first), ("solo", alone)]
+        }
+        Profile::Recorded => vec![("lab", Options { profile: lab::Profile::Recorded, ..first })],
+        Profile::Old => vec![("lab", Options { profile: lab::Profile::Old, ..first })],
+    }
+}
+
 async fn run(cli: &Cli) -> anyhow::Result<()> {
     let filter = EnvFilter::try_from_env("PVEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let profile = match cli.profile {
-        Profile::Small => lab::Profile::Small,
-        Profile::Recorded => lab::Profile::Recorded,
-    };
-    let lab = Lab::start(Options { profile, port: cli.pve_port, ..Options::default() }).await?;
-    let front = Front::start(&[("lab", &lab)], FrontOptions { port: cli.mcp_port, ..FrontOptions::default() }).await?;
+    let mut labs = Vec::new();
+    for (name, options) in clusters(cli) {
+        labs.push((name, Lab::start(options).await?));
+    }
+    for fault in &cli.fault {
+        if let Some((_, lab)) = labs.first() {
+            lab.set_fault(fault.clone()).await;
+        }
+    }
+    let named: Vec<(&str, &Lab)> = labs.iter().map(|(name, lab)| (*name, lab)).collect();
+    let front = Front::start(&named, FrontOptions { port: cli.mcp_port, ..FrontOptions::default() }).await?;
     if cli.json {
-        println!("{}", as_json(&lab, &front));
+        println!("{}", as_json(&named, &front));
     } else {
-        print!("{}", as_text(&lab, &front));
+        print!("{}", as_text(&named, &front));
     }
     stopped().await?;
     front.stop().await;
-    lab.stop().await;
+    for (_, lab) in labs {
+        lab.stop().await;
+    }
     Ok(())
 }
 
-fn as_json(lab: &Lab, front: &Front) -> serde_json::Value {
+fn as_json(labs: &[(&str, &Lab)], front: &Front) -> Value {
+    let clusters: Vec<Value> = labs
+        .iter()
+        .map(|(name, lab)| {
+            let endpoints = lab.endpoints().iter();
+            let endpoints: Vec<Value> =
+                endpoints.map(|endpoint| json!({"node": endpoint.node, "url": endpoint.url})).collect();
+            json!({"name": name, "url": lab.url(), "endpoints": endpoints, "ca_path": lab.ca_path()})
+        })
+        .collect();
     json!({
         "mcp_url": front.url(),
-        "clusters": [{"name": "lab", "url": lab.url(), "ca_path": lab.ca_path()}],
+        "clusters": clusters,
         "tokens": {"reader": front.reader()},
         "clusters_file": front.clusters_file(),
         "tokens_file": front.tokens_file(),
     })
 }
 
-fn as_text(lab: &Lab, front: &Front) -> String {
-    let (url, reader, pve) = (front.url(), front.reader(), lab.url());
-    let ca = lab.ca_path().display();
+fn as_text(labs: &[(&str, &Lab)], front: &Front) -> String {
+    let (url, reader) = (front.url(), front.reader());
+    let listed = labs.iter().map(|(name, lab)| {
+        let nodes: Vec<String> =
+            lab.endpoints().iter().map(|endpoint| format!("{} {}", endpoint.node, endpoint.url)).collect();
+        format!("  cluster       {name}: {}; CA in {}\n", nodes.join(", "), lab.ca_path().display())
+    });
+    let listed: String = listed.collect();
     let clusters = front.clusters_file().display();
     let http = json!({"mcpServers": {"pvegate": {"type": "http", "url": url, "headers": {"Authorization": format!("Bearer {reader}")}}}});
     let stdio = json!({"mcpServers": {"pvegate": {"command": "cargo", "args": ["run", "--quiet", "--package", "pvegate", "--", "serve", "--stdio", "--clusters", front.clusters_file()]}}});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_guests", "arguments": {"limit": 3}}});
     format!(
-        "A simulated Proxmox VE cluster and pvegate in front of it are running. Ctrl-C stops both.
+        "Simulated Proxmox VE and pvegate in front of it are running. Ctrl-C stops both.
 
   MCP URL       {url}   (toolsets below it: {url}/x/guests, /x/nodes, …; docs/tools.md)
   reader token  {reader}
-  cluster       lab at {pve}, CA in {ca}
-
+{listed}
 Try it:
 
   curl -s {url} -H 'Authorization: Bearer {reader}' -H 'Content-Type: application/json' \\

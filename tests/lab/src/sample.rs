@@ -84,6 +84,7 @@ fn argument(operation: &Operation, name: &str, cluster: &Cluster) -> String {
         }
         "cidr" if path.starts_with("/cluster") => "198.51.100.7",
         "cidr" => "192.0.2.0/25",
+        "group" if path.starts_with("/cluster/ha") => "main",
         "group" => "web",
         "iface" => "vmbr0",
         "service" if path.contains("/services/") => "pveproxy",
@@ -144,7 +145,7 @@ pub(crate) fn secret_fields(schema: &Schema, cluster: &Cluster) -> Vec<String> {
             continue;
         }
         let params = params(&sample);
-        let call = Call { operation, params: &params, caller: &caller };
+        let call = Call { operation, params: &params, caller: &caller, here: &cluster.local };
         match area::read(schema, cluster, &call) {
             Ok(reply) => walk("data", &reply.data, cluster, &sample.operation, &mut found),
             Err(refusal) if cluster.secrets.within(&refusal.message) => {

@@ -3,11 +3,63 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::answer::Connection;
 
-const APIDOC: &str = include_str!("../../../schema/pve-9.2/apidoc.json");
+/// The releases that can be simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Release {
+    /// 8.4: groups instead of rules in HA, and errors that only the reason phrase tells.
+    Old,
+    /// 9.2
+    #[default]
+    Present,
+}
+
+impl Release {
+    const fn apidoc(self) -> &'static str {
+        match self {
+            Self::Old => include_str!("../../../schema/pve-8.4/apidoc.json"),
+            Self::Present => include_str!("../../../schema/pve-9.2/apidoc.json"),
+        }
+    }
+
+    const fn number(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Old => ("8.4.16", "8.4"),
+            Self::Present => ("9.2.11", "9.2"),
+        }
+    }
+
+    /// What `GET /version` answers.
+    pub(crate) fn version(self) -> Value {
+        let (version, release) = self.number();
+        json!({"version": version, "release": release, "repoid": "1a2b3c4d"})
+    }
+
+    /// The package that a node's state names.
+    pub(crate) fn manager(self) -> String {
+        format!("pve-manager/{}/1a2b3c4d", self.number().0)
+    }
+
+    pub(crate) const fn kernel(self) -> &'static str {
+        match self {
+            Self::Old => "6.8.12-17-pve",
+            Self::Present => "6.17.4-1-pve",
+        }
+    }
+
+    /// Whether HA has rules instead of groups.
+    pub(crate) const fn has_rules(self) -> bool {
+        matches!(self, Self::Present)
+    }
+
+    /// Whether the body of an error tells it too.
+    pub(crate) const fn tells_errors(self) -> bool {
+        matches!(self, Self::Present)
+    }
+}
 
 /// One method of the API.
 #[derive(Debug)]
@@ -72,6 +124,7 @@ struct Node {
 /// All operations and their tree.
 #[derive(Debug)]
 pub(crate) struct Schema {
+    pub(crate) release: Release,
     pub(crate) operations: Vec<Operation>,
     root: Node,
 }
@@ -84,18 +137,23 @@ pub(crate) struct Route<'a> {
 }
 
 impl Schema {
-    /// The pinned release. Read once; an apidoc that cannot be read leaves a schema without operations, which answers
+    /// A pinned release. Read once; an apidoc that cannot be read leaves a schema without operations, which answers
     /// `501` to everything and fails this crate's own tests.
-    pub(crate) fn pinned() -> &'static Self {
-        static PINNED: OnceLock<Schema> = OnceLock::new();
-        PINNED.get_or_init(|| {
-            let apidoc: Value = serde_json::from_str(APIDOC).unwrap_or_default();
-            Self::read(&apidoc)
+    pub(crate) fn pinned(release: Release) -> &'static Self {
+        static OLD: OnceLock<Schema> = OnceLock::new();
+        static PRESENT: OnceLock<Schema> = OnceLock::new();
+        let cell = match release {
+            Release::Old => &OLD,
+            Release::Present => &PRESENT,
+        };
+        cell.get_or_init(|| {
+            let apidoc: Value = serde_json::from_str(release.apidoc()).unwrap_or_default();
+            Self::read(release, &apidoc)
         })
     }
 
-    fn read(apidoc: &Value) -> Self {
-        let mut schema = Self { operations: Vec::new(), root: Node::default() };
+    fn read(release: Release, apidoc: &Value) -> Self {
+        let mut schema = Self { release, operations: Vec::new(), root: Node::default() };
         for node in apidoc.as_array().into_iter().flatten() {
             schema.add(node);
         }

@@ -21,6 +21,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::access::{Access, Caller};
+use crate::schema::Release;
 use firewall::Firewall;
 use guest::Guest;
 use node::Node;
@@ -44,7 +45,7 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) name: String,
-    /// The node that listens.
+    /// The first node, which listens first.
     pub(crate) local: String,
     pub(crate) nodes: Vec<Node>,
     pub(crate) guests: BTreeMap<u32, Guest>,
@@ -62,8 +63,12 @@ pub(crate) struct Cluster {
     /// By scope: `cluster`, `node/pve1`, `guest/100`, `group/web`, `vnet/v1`.
     pub(crate) firewalls: BTreeMap<String, Firewall>,
     pub(crate) secrets: Secrets,
-    /// Certificate fingerprint of the listener.
-    pub(crate) fingerprint: String,
+    /// The release that the nodes run.
+    pub(crate) release: Release,
+    /// Whether the node that listens is cut off from most others, however many are online.
+    pub(crate) split: bool,
+    /// Storages that nothing more fits onto.
+    pub(crate) full: BTreeSet<String>,
     /// When the nodes were started.
     pub(crate) booted: i64,
     pub(crate) host: Host,
@@ -123,6 +128,12 @@ impl Cluster {
 }
 
 impl Cluster {
+    /// Whether more than half of the nodes are there, which writes need.
+    pub(crate) fn quorate(&self) -> bool {
+        let online = self.nodes.iter().filter(|node| node.online).count();
+        !self.split && online * 2 > self.nodes.len()
+    }
+
     pub(crate) fn node(&self, name: &str) -> Option<&Node> {
         let name = if name == "localhost" { &self.local } else { name };
         self.nodes.iter().find(|node| node.name == name)

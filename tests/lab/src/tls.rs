@@ -1,4 +1,4 @@
-//! The lab's own CA and the certificate of its listener. Made anew at every start; nothing is trusted beyond it.
+//! The lab's own CA and the certificates of its nodes. Made anew at every start; nothing is trusted beyond it.
 
 use std::sync::Arc;
 
@@ -11,25 +11,36 @@ use crate::lab::LabError;
 use crate::options::Certificate;
 use crate::state::hex;
 
-/// What the listener needs, and what a client has to know.
+/// Who signs the nodes' certificates.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pub(crate) pem: String,
+}
+
+/// What a node's listener needs, and what a client has to know.
 pub(crate) struct Identity {
     pub(crate) server: Arc<ServerConfig>,
-    pub(crate) ca_pem: String,
     /// Of the leaf, as PVE prints it: SHA-256 in upper-case hex with colons.
     pub(crate) fingerprint: String,
 }
 
-/// Makes a CA and a certificate for the node signed by it.
-pub(crate) fn identity(node: &str, certificate: Certificate) -> Result<Identity, LabError> {
-    let tls = |what: &str, error: &dyn std::fmt::Display| LabError::Tls(format!("{what}: {error}"));
+fn tls(what: &str, error: &dyn std::fmt::Display) -> LabError {
+    LabError::Tls(format!("{what}: {error}"))
+}
 
+/// Makes a CA.
+pub(crate) fn authority() -> Result<Authority, LabError> {
     let mut ca = CertificateParams::default();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     ca.distinguished_name.push(DnType::CommonName, "Lab CA");
     let ca_key = KeyPair::generate().map_err(|error| tls("generate the CA's key", &error))?;
-    let ca_pem = ca.self_signed(&ca_key).map_err(|error| tls("sign the CA", &error))?.pem();
+    let pem = ca.self_signed(&ca_key).map_err(|error| tls("sign the CA", &error))?.pem();
+    Ok(Authority { issuer: Issuer::new(ca, ca_key), pem })
+}
 
+/// Makes a certificate for a node.
+pub(crate) fn identity(authority: &Authority, node: &str, certificate: Certificate) -> Result<Identity, LabError> {
     let names = match certificate {
         Certificate::Fit => vec!["localhost".to_owned(), "127.0.0.1".to_owned(), node.to_owned()],
         Certificate::WrongName => vec!["elsewhere.lab.test".to_owned()],
@@ -37,9 +48,8 @@ pub(crate) fn identity(node: &str, certificate: Certificate) -> Result<Identity,
     let mut leaf = CertificateParams::new(names).map_err(|error| tls("name the listener", &error))?;
     leaf.distinguished_name.push(DnType::CommonName, node);
     let leaf_key = KeyPair::generate().map_err(|error| tls("generate the listener's key", &error))?;
-    let leaf = leaf
-        .signed_by(&leaf_key, &Issuer::new(ca, ca_key))
-        .map_err(|error| tls("sign the listener's certificate", &error))?;
+    let leaf =
+        leaf.signed_by(&leaf_key, &authority.issuer).map_err(|error| tls("sign the listener's certificate", &error))?;
 
     let fingerprint = Sha256::digest(leaf.der()).iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(leaf_key.serialize_der()));
@@ -49,7 +59,7 @@ pub(crate) fn identity(node: &str, certificate: Certificate) -> Result<Identity,
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], key)
         .map_err(|error| tls("load the listener's certificate", &error))?;
-    Ok(Identity { server: Arc::new(server), ca_pem, fingerprint })
+    Ok(Identity { server: Arc::new(server), fingerprint })
 }
 
 /// A random secret in the form of PVE's token secrets, a UUID.

@@ -65,6 +65,16 @@ impl Workers {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, holder| holder != upid);
     }
 
+    /// Holds the lock of a guest, once nobody else does, until it is released.
+    pub(crate) fn hold(&self, vmid: u32) {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner).entry(vmid).or_default();
+    }
+
+    /// Releases what is held.
+    pub(crate) fn release(&self, vmid: u32) {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner).retain(|held, by| *held != vmid || !by.is_empty());
+    }
+
     /// Whether a task holds the lock of a guest.
     pub(crate) fn locked(&self, vmid: u32) -> bool {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&vmid)
@@ -180,7 +190,7 @@ where
 {
     let owner = (call.caller.user.as_str(), Some(call.caller.token.as_str()));
     let node = shared.look(|cluster| cluster.node(call.text("node")).map(|node| node.name.clone()));
-    let node = node.unwrap_or_else(|| shared.look(|cluster| cluster.local.clone()));
+    let node = node.unwrap_or_else(|| call.here.to_owned());
     let upid = shared.change(|cluster| cluster.tasks.begin(&node, kind, id, owner, clock::now()));
     let interrupted = shared.workers.begin(&upid);
     let work = work(Worker { shared: Arc::clone(shared), upid: upid.clone() });

@@ -19,13 +19,13 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         return Some(Err(Refusal::failed("binary not installed: /usr/bin/ceph-mon")));
     }
     let data = match call.path() {
-        "/version" => json!({"version": "9.2.11", "release": "9.2", "repoid": "1a2b3c4d"}),
-        "/cluster/status" => status(cluster),
+        "/version" => cluster.release.version(),
+        "/cluster/status" => status(cluster, call.here),
         "/cluster/options" => options(cluster, call),
         "/cluster/nextid" => return Some(next_id(cluster, call)),
         "/cluster/log" => log(cluster, call),
         "/cluster/config/nodes" => config_nodes(cluster),
-        "/cluster/config/join" => join(cluster),
+        "/cluster/config/join" => join(cluster, call.here),
         "/cluster/config/totem" => {
             json!({"cluster_name": cluster.name, "config_version": "2", "interface": {"0": {"linknumber": "0"}}, "ip_version": "ipv4-6", "link_mode": "passive", "secauth": "on", "version": "2"})
         }
@@ -55,15 +55,13 @@ fn standalone(call: &Call<'_>) -> Option<Outcome> {
     })
 }
 
-fn status(cluster: &Cluster) -> Value {
-    let online = cluster.nodes.iter().filter(|node| node.online).count();
+fn status(cluster: &Cluster, here: &str) -> Value {
     let mut rows = vec![json!({
         "type": "cluster",
         "id": "cluster",
         "name": cluster.name,
         "nodes": cluster.nodes.len(),
-        // One of two is no majority; the lab's cluster has a vote from a device, so that it stays writable.
-        "quorate": u8::from(online > 0),
+        "quorate": u8::from(cluster.quorate()),
         "version": 2,
     })];
     if !cluster.host.clustered {
@@ -77,7 +75,7 @@ fn status(cluster: &Cluster) -> Value {
             "nodeid": if cluster.host.clustered { node.number } else { 0 },
             "ip": node.ip,
             "level": "",
-            "local": u8::from(node.name == cluster.local),
+            "local": u8::from(node.name == here),
             "online": u8::from(node.online),
         })
     }));
@@ -159,16 +157,16 @@ fn config_nodes(cluster: &Cluster) -> Value {
     Value::Array(rows.collect())
 }
 
-fn join(cluster: &Cluster) -> Value {
+fn join(cluster: &Cluster, here: &str) -> Value {
     let nodes: Vec<Value> = cluster
         .nodes
         .iter()
-        .map(|node| json!({"name": node.name, "nodeid": node.number.to_string(), "pve_addr": node.ip, "pve_fp": cluster.fingerprint, "quorum_votes": "1", "ring0_addr": node.ip}))
+        .map(|node| json!({"name": node.name, "nodeid": node.number.to_string(), "pve_addr": node.ip, "pve_fp": node.fingerprint, "quorum_votes": "1", "ring0_addr": node.ip}))
         .collect();
     json!({
         "config_digest": crate::state::digest(&json!(nodes)),
         "nodelist": nodes,
-        "preferred_node": cluster.local,
+        "preferred_node": here,
         "totem": {"cluster_name": cluster.name, "secauth": "on", "authkey": cluster.secrets.of("join-authkey")},
     })
 }

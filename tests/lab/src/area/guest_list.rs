@@ -172,7 +172,7 @@ fn node_row(cluster: &Cluster, call: &Call<'_>, node: &Node) -> Value {
     }));
     let listing = call.path() == "/nodes";
     if listing {
-        row.insert("ssl_fingerprint".to_owned(), json!(cluster.fingerprint));
+        row.insert("ssl_fingerprint".to_owned(), json!(node.fingerprint));
     } else if node.online {
         let mode = cluster.facts.get(&format!("{}/cgroup-mode", node.name));
         row.insert("cgroup-mode".to_owned(), mode.cloned().unwrap_or_else(|| json!(2)));
@@ -205,7 +205,8 @@ fn storage_row(cluster: &Cluster, node: &Node, name: &str, storage: &Storage) ->
         "status": if usable { "available" } else { "unknown" },
     }));
     if usable {
-        row.insert("disk".to_owned(), json!(storage.total / 3));
+        let full = cluster.full.contains(name);
+        row.insert("disk".to_owned(), json!(if full { storage.total } else { storage.total / 3 }));
         row.insert("maxdisk".to_owned(), json!(storage.total));
     }
     Value::Object(row)

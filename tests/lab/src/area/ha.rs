@@ -1,5 +1,7 @@
 //! High availability: resources and rules as entries, and what the manager says of them.
 
+mod group;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -22,8 +24,8 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     let data = match call.path() {
         "/cluster/ha/status/current" => status(cluster),
         "/cluster/ha/status/manager_status" => manager(cluster),
-        "/cluster/ha/groups" => return Some(Err(migrated("index groups"))),
-        "/cluster/ha/groups/{group}" => return Some(Err(migrated("read group"))),
+        "/cluster/ha/groups" if cluster.release.has_rules() => return Some(Err(migrated("index groups"))),
+        "/cluster/ha/groups/{group}" if cluster.release.has_rules() => return Some(Err(migrated("read group"))),
         _ => return None,
     };
     Some(Ok(data.into()))
@@ -37,7 +39,9 @@ fn migrated(what: &str) -> Refusal {
 fn status(cluster: &Cluster) -> Value {
     let now = clock::now();
     let local = &cluster.local;
-    let mut rows = vec![json!({"id": "quorum", "type": "quorum", "node": local, "status": "OK", "quorate": 1})];
+    let mut rows = vec![
+        json!({"id": "quorum", "type": "quorum", "node": local, "status": if cluster.quorate() { "OK" } else { "No quorum on node" }, "quorate": u8::from(cluster.quorate())}),
+    ];
     if cluster.host.ha {
         rows.push(json!({"id": "master", "type": "master", "node": local, "status": format!("{local} (active)"), "timestamp": now}));
         rows.push(json!({"id": format!("lrm:{local}"), "type": "lrm", "node": local, "status": format!("{local} (active)"), "timestamp": now}));
@@ -72,7 +76,7 @@ fn node_of<'a>(cluster: &'a Cluster, sid: &str) -> &'a str {
 }
 
 fn manager(cluster: &Cluster) -> Value {
-    let quorum = json!({"node": cluster.local, "quorate": "1"});
+    let quorum = json!({"node": cluster.local, "quorate": u8::from(cluster.quorate()).to_string()});
     if !cluster.host.ha {
         return json!({"manager_status": {"node_status": {}}, "quorum": quorum});
     }
@@ -85,6 +89,11 @@ fn manager(cluster: &Cluster) -> Value {
 }
 
 pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
+    if let Some(change) = group::change(call)
+        && !shared.look(|cluster| cluster.release.has_rules())
+    {
+        return Some(shared.change(|cluster| change(cluster, call)).map(Into::into));
+    }
     let (what, change): (&str, fn(&mut Cluster, &Call<'_>) -> Changed) =
         match (call.operation.verb.as_str(), call.path()) {
             ("POST", RESOURCES) => ("", create),

@@ -42,7 +42,7 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     }
     let handler: fn(&Cluster, &Call<'_>, &Node) -> Outcome = match rest {
         "/status" => status,
-        "/version" => |_, _, _| Ok(json!({"version": "9.2.11", "release": "9.2", "repoid": "1a2b3c4d"}).into()),
+        "/version" => |cluster, _, _| Ok(cluster.release.version().into()),
         "/rrddata" => figures_over_time,
         "/services" => |_, _, _| Ok(Value::Array(SERVICES.iter().map(|name| service(name)).collect()).into()),
         "/services/{service}/state" => |_, call, _| Ok(service(call.text("service")).into()),
@@ -159,8 +159,8 @@ pub(super) fn memory_used(cluster: &Cluster, node: &Node) -> u64 {
 
 fn status(cluster: &Cluster, _: &Call<'_>, node: &Node) -> Outcome {
     let used = memory_used(cluster, node);
-    let kernel = "6.17.4-1-pve";
-    let build = "#1 SMP PREEMPT_DYNAMIC PMX 6.17.4-1";
+    let kernel = cluster.release.kernel();
+    let build = format!("#1 SMP PREEMPT_DYNAMIC PMX {}", kernel.trim_end_matches("-pve"));
     let mut data = object(json!({
         "uptime": clock::now() - cluster.booted,
         "cpu": 0.042,
@@ -175,7 +175,7 @@ fn status(cluster: &Cluster, _: &Call<'_>, node: &Node) -> Outcome {
         "boot-info": {"mode": "efi", "secureboot": 0},
         "current-kernel": {"sysname": "Linux", "release": kernel, "version": build, "machine": "x86_64"},
         "kversion": format!("Linux {kernel} {build}"),
-        "pveversion": "pve-manager/9.2.11/1a2b3c4d",
+        "pveversion": cluster.release.manager(),
     }));
     data.extend(object(cluster.facts.get(&format!("{}/machine", node.name)).cloned().unwrap_or_default()));
     Ok(Value::Object(data).into())
@@ -275,11 +275,11 @@ fn netstat(cluster: &Cluster, _: &Call<'_>, node: &Node) -> Outcome {
     Ok(Value::Array(rows.collect()).into())
 }
 
-fn certificates(cluster: &Cluster, _: &Call<'_>, node: &Node) -> Outcome {
+fn certificates(_: &Cluster, _: &Call<'_>, node: &Node) -> Outcome {
     let now = clock::now();
     Ok(json!([{
         "filename": "pve-ssl.pem",
-        "fingerprint": cluster.fingerprint,
+        "fingerprint": node.fingerprint,
         "subject": format!("/CN={}.lab.test", node.name),
         "issuer": "/CN=Lab CA",
         "notbefore": now - 86_400,

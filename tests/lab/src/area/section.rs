@@ -52,6 +52,7 @@ const KINDS: &[Kind] = &[
     digested(kind("/cluster/backup", "id", (400, "No such job '{}'")), Shown::Nowhere),
     digested(kind("/cluster/jobs/realm-sync", "id", (500, "no such realm-sync job '{}'")), Shown::Nowhere),
     kind("/cluster/ha/resources", "sid", (500, "no such resource '{}'")),
+    kind("/cluster/ha/groups", "group", (500, "no such ha group '{}'")),
     kind("/cluster/ha/rules", "rule", (500, "no such ha rule '{}'")),
     guarded(kind("/cluster/sdn/zones", "zone", (500, "sdn '{}' does not exist")), "/sdn/zones/{}", SDN),
     guarded(

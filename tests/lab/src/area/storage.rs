@@ -106,6 +106,9 @@ fn usable<'a>(cluster: &'a Cluster, call: &Call<'_>) -> Result<&'a Storage, Refu
 
 /// Bytes in use: what is there on a file system of its own, a third of any other.
 fn used(cluster: &Cluster, name: &str, storage: &Storage) -> u64 {
+    if cluster.full.contains(name) {
+        return storage.total;
+    }
     if storage.total == plugin::room(cluster, storage) && cluster.host.mounts.contains_key(storage.text("path")) {
         return cluster
             .volumes

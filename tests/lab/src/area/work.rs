@@ -15,6 +15,9 @@ pub(super) fn answer(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
 
 /// Keeps a backup under way for as long as the lab runs: each finishes after a hundred steps, and the next begins.
 pub(crate) fn background(shared: &Arc<Shared>, tick: Duration) {
+    if !shared.look(|cluster| cluster.guests.contains_key(&101)) {
+        return;
+    }
     let work = Arc::clone(shared);
     spawn(shared, async move {
         loop {

@@ -5,11 +5,11 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::schema::Schema;
+use crate::schema::{Release, Schema};
 
 /// Errors of a call, by parameter.
 fn errors(operation: &str, params: Value) -> Errors {
-    let operation = Schema::pinned().operation(operation).unwrap();
+    let operation = Schema::pinned(Release::Present).operation(operation).unwrap();
     let Value::Object(params) = params else { return Errors::new() };
     let mut params: Params = params.into_iter().collect();
     check(operation, &mut params).err().map(|refusal| refusal.errors).unwrap_or_default()
@@ -104,7 +104,7 @@ fn every_pattern_of_the_schema_compiles() {
         }
     }
     let mut seen = 0;
-    for operation in &Schema::pinned().operations {
+    for operation in &Schema::pinned(Release::Present).operations {
         operation.parameters.values().for_each(|value| walk(value, &mut seen));
     }
     assert!(seen > 200, "{seen}");

@@ -10,6 +10,7 @@ use http::request::Parts;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::schema::Release;
 
 /// Answers shorter than this are not packed.
 const WORTH_PACKING: usize = 1024;
@@ -39,10 +40,11 @@ pub(super) fn split(path: &str) -> Option<(Format, &str)> {
 
 impl Format {
     /// Puts an answer into this shape, packed where the client takes that.
-    pub(super) fn put(self, mut answer: Answer, head: &Parts) -> Answer {
+    pub(super) fn put(self, release: Release, mut answer: Answer, head: &Parts) -> Answer {
         if answer.is_json() {
             match self {
-                Self::Json => {}
+                Self::Json if release.tells_errors() => {}
+                Self::Json => untold(&mut answer),
                 Self::ExtJs => ext_js(&mut answer),
                 Self::Html => html(&mut answer, head.uri.path()),
             }
@@ -52,6 +54,14 @@ impl Format {
             pack(&mut answer);
         }
         answer
+    }
+}
+
+/// Leaves the words of an error to the reason phrase.
+fn untold(answer: &mut Answer) {
+    let Ok(Value::Object(mut body)) = serde_json::from_slice(&answer.body) else { return };
+    if answer.status >= 400 && body.remove("message").is_some() {
+        answer.body = Bytes::from(Value::Object(body).to_string());
     }
 }
 

@@ -4,17 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
-use http_body_util::{BodyExt as _, Collected};
-use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::{Cut, Shared, refused};
 use crate::access::{Caller, allowed};
 use crate::answer::Answer;
 use crate::area::storage::upload::temporary;
+use crate::connection::body::Body;
 use crate::multipart;
 use crate::params::{Params, decode_form};
 use crate::schema::Operation;
@@ -28,7 +26,7 @@ const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
 pub(super) async fn receive(
     shared: &Shared,
     head: &Parts,
-    body: Incoming,
+    body: Body,
     caller: &Caller,
     (operation, values): (&Operation, &BTreeMap<String, String>),
 ) -> Result<Result<Params, Answer>, Cut> {
@@ -47,7 +45,7 @@ pub(super) async fn receive(
         }
         return Err(Cut);
     };
-    let body: Bytes = body.collect().await.map(Collected::to_bytes).map_err(|_| Cut)?;
+    let body = body.whole().await.map_err(|_| Cut)?;
     let upload = match multipart::read(&body, boundary) {
         Ok(upload) => upload,
         Err(answer) => return Ok(Err(answer)),

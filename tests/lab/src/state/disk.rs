@@ -162,7 +162,7 @@ impl Cluster {
             )),
             _ => None,
         };
-        if size > total {
+        if size > total || self.full.contains(storage) {
             return Err(format!(
                 "unable to create image: qemu-img: {path}: Could not write zeros for preallocation: No space left on device"
             ));

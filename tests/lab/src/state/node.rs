@@ -10,6 +10,8 @@ pub(crate) struct Node {
     pub(crate) cpus: u32,
     pub(crate) memory: u64,
     pub(crate) disk: u64,
+    /// Of its certificate, as PVE shows it.
+    pub(crate) fingerprint: String,
 }
 
 /// What happens to a request that is passed on to a name that is not a node of the cluster.

@@ -22,13 +22,14 @@ use crate::options::{Options, Profile};
 pub(crate) use people::Logins;
 
 impl Cluster {
-    /// Builds the cluster, with the tokens that `logins` names.
-    pub(crate) fn seeded(options: &Options, logins: &Logins, fingerprint: &str) -> Self {
-        let node = |number: u32, online: bool| Node {
+    /// Builds the cluster, with the tokens that `logins` names, and a node for each fingerprint of a certificate.
+    pub(crate) fn seeded(options: &Options, logins: &Logins, fingerprints: &[String]) -> Self {
+        let node = |(number, fingerprint): (u32, &String)| Node {
             name: format!("pve{number}"),
             number,
             ip: format!("192.0.2.{}", 10 + number),
-            online,
+            online: true,
+            fingerprint: fingerprint.clone(),
             cpus: 16,
             memory: 128 << 30,
             disk: 480 << 30,
@@ -36,7 +37,7 @@ impl Cluster {
         let mut cluster = Self {
             name: options.cluster.clone(),
             local: "pve1".to_owned(),
-            nodes: vec![node(1, true), node(2, false)],
+            nodes: (1..).zip(fingerprints).map(node).collect(),
             guests: BTreeMap::new(),
             storages: BTreeMap::new(),
             volumes: Vec::new(),
@@ -49,9 +50,11 @@ impl Cluster {
             sdn: super::sdn::Sdn::default(),
             firewalls: BTreeMap::new(),
             secrets: Secrets::new(options.canary.as_deref()),
-            fingerprint: fingerprint.to_owned(),
+            release: options.profile.release(),
+            split: false,
+            full: std::collections::BTreeSet::new(),
             booted: clock::now() - 86_400 * 12,
-            host: super::Host::default(),
+            host: super::Host { clustered: fingerprints.len() > 1, ..super::Host::default() },
             facts: BTreeMap::new(),
             peers: BTreeMap::new(),
             unseen: std::collections::BTreeSet::new(),
@@ -63,7 +66,7 @@ impl Cluster {
         }
         people::seed(&mut cluster, logins);
         platform::seed(&mut cluster);
-        guests::seed(&mut cluster, options.guests.min(10_000));
+        guests::seed(&mut cluster, options.first_vmid, options.guests.min(10_000));
         platform::disks(&mut cluster);
         firewalls::seed(&mut cluster);
         sections::seed(&mut cluster);

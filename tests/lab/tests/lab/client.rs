@@ -77,15 +77,35 @@ impl Bench {
     }
 
     pub(crate) async fn send_as(&self, token: &str, method: &str, path: &str, form: Option<&str>) -> Seen {
-        let url = format!("{}/api2/json{path}", self.lab.url());
+        self.try_send(&self.lab.url(), token, method, path, form).await.unwrap()
+    }
+
+    /// The same, where no answer may come.
+    pub(crate) async fn attempt(&self, method: &str, path: &str, form: Option<&str>) -> reqwest::Result<Seen> {
+        self.try_send(&self.lab.url(), &self.lab.full_token(), method, path, form).await
+    }
+
+    /// Asks a node by its number through its own listener.
+    pub(crate) async fn ask(&self, node: usize, path: &str) -> reqwest::Result<Seen> {
+        self.try_send(&self.lab.endpoints()[node - 1].url, &self.lab.full_token(), "GET", path, None).await
+    }
+
+    async fn try_send(
+        &self,
+        base: &str,
+        token: &str,
+        method: &str,
+        path: &str,
+        form: Option<&str>,
+    ) -> reqwest::Result<Seen> {
         let mut request = self
             .client
-            .request(Method::from_bytes(method.as_bytes()).unwrap(), url)
+            .request(Method::from_bytes(method.as_bytes()).unwrap(), format!("{base}/api2/json{path}"))
             .header("Authorization", format!("PVEAPIToken={token}"));
         if let Some(form) = form {
             request = request.header("Content-Type", "application/x-www-form-urlencoded").body(form.to_owned());
         }
-        take_apart(request.send().await.unwrap()).await
+        Ok(take_apart(request.send().await?).await)
     }
 
     pub(crate) async fn sample(&self, sample: &SampleRead) -> Seen {

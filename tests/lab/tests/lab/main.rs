@@ -10,10 +10,13 @@
 
 mod client;
 
+mod daemons;
 mod faults;
 mod guests;
 mod kept;
 mod logins;
+mod nodes;
+mod profiles;
 mod reads;
 mod requests;
 mod tasks;

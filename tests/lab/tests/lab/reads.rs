@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lab::Options;
+use lab::{Fault, Options};
 use serde_json::Value;
 
 use crate::client::{Bench, quick, url};
@@ -84,6 +84,7 @@ fn collect(node: &Value, found: &mut Vec<(String, Value)>) {
 #[tokio::test]
 async fn guests_are_of_both_kinds_and_in_every_state() {
     let bench = Bench::quick().await;
+    bench.lab.set_fault(Fault::DeadNode("pve3".to_owned())).await;
     let rows = bench.get("/cluster/resources?type=vm").await.rows();
     let distinct =
         |key: &str| rows.iter().filter_map(|row| row[key].as_str().map(str::to_owned)).collect::<BTreeSet<_>>();
@@ -92,9 +93,11 @@ async fn guests_are_of_both_kinds_and_in_every_state() {
     assert!(distinct("tags").len() >= 5);
     assert_eq!(distinct("pool").len(), 3);
     assert!(rows.iter().any(|row| row["template"] == 1));
-    let qemu = bench.get("/nodes/pve1/qemu").await.rows().len();
-    let lxc = bench.get("/nodes/pve1/lxc").await.rows().len();
-    assert_eq!(qemu + lxc, 38);
+    let on = async |node: &str| {
+        let qemu = bench.get(&format!("/nodes/{node}/qemu")).await.rows().len();
+        qemu + bench.get(&format!("/nodes/{node}/lxc")).await.rows().len()
+    };
+    assert_eq!((on("pve1").await, on("pve2").await), (20, 10));
 }
 
 #[tokio::test]

@@ -134,6 +134,9 @@ async fn one(worker: &Worker, order: &Order, vmid: u32) -> Result<(), String> {
         let mebibytes = written as f64 / 1_048_576.0;
         info(format!("Total bytes written: {written} ({mebibytes:.1}MiB, 500MiB/s)"));
     }
+    if worker.look(|cluster| cluster.full.contains(&order.storage)) {
+        return Err(format!("writing to '{place}' failed: No space left on device"));
+    }
     info(format!("archive file size: {}MB", volume.size >> 20));
     if volume.notes.is_some() {
         info("adding notes to backup".to_owned());

@@ -136,7 +136,10 @@ pub(super) fn proxy(shared: &Arc<Shared>, call: &Call<'_>, kind: Kind, rest: &st
     if let Some(fields) = data.as_object_mut()
         && !term
     {
-        fields.insert("cert".to_owned(), json!(shared.look(|cluster| cluster.fingerprint.clone())));
+        fields.insert(
+            "cert".to_owned(),
+            json!(shared.look(|cluster| cluster.node(call.text("node")).map(|node| node.fingerprint.clone()))),
+        );
         if kind == Kind::Qemu && (call.flag("websocket") || call.flag("generate-password")) {
             fields.insert("ticket".to_owned(), json!(format!("{password}:{ticket}")));
             fields.insert("password".to_owned(), json!(password));

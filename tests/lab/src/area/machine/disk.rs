@@ -71,7 +71,9 @@ fn grown(cluster: &Cluster, guest: &Guest, disk: &str, size: &str) -> Result<Opt
         return Err(error.to_owned());
     }
     let (storage, _) = split(&drive.first).unwrap_or_default();
-    if cluster.storages.get(storage).is_some_and(|entry| wanted > entry.total) {
+    if cluster.storages.get(storage).is_some_and(|entry| wanted > entry.total)
+        || (wanted > old && cluster.full.contains(storage))
+    {
         return Err(format!("storage '{storage}' is full"));
     }
     Ok((wanted > old).then_some((drive.first, wanted)))

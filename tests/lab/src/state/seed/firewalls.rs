@@ -20,6 +20,8 @@ pub(super) fn seed(cluster: &mut Cluster) {
         "0 5 - 30/Nov/2026:10:00:00 +0100 policy DROP: IN=vmbr0 SRC=203.0.113.9 DST=192.0.2.11 PROTO=TCP DPT=23"
             .to_owned(),
     ];
+    let nodes: Vec<String> = cluster.nodes.iter().map(|node| node.name.clone()).collect();
+    let guests = [100, 102].into_iter().filter(|vmid| cluster.guests.contains_key(vmid)).collect::<Vec<u32>>();
     let mut add = |scope: &str, firewall: Firewall| {
         cluster.firewalls.insert(scope.to_owned(), firewall);
     };
@@ -55,7 +57,7 @@ pub(super) fn seed(cluster: &mut Cluster) {
             ..Firewall::default()
         },
     );
-    for node in ["pve1", "pve2"] {
+    for node in nodes {
         add(
             &format!("node/{node}"),
             Firewall {
@@ -66,7 +68,7 @@ pub(super) fn seed(cluster: &mut Cluster) {
             },
         );
     }
-    for vmid in [100, 102] {
+    for vmid in guests {
         add(
             &format!("guest/{vmid}"),
             Firewall {

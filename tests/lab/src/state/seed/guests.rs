@@ -30,9 +30,9 @@ const NOTES: [&str; 4] = [
 
 const TAGS: [&str; 6] = ["ci", "ci;linux", "Prod;web", "prod;db;pii", "", "win-2025;legacy_x"];
 
-pub(super) fn seed(cluster: &mut Cluster, count: u32) {
+pub(super) fn seed(cluster: &mut Cluster, first: u32, count: u32) {
     for nth in 0..count {
-        let mut guest = guest(cluster, nth);
+        let mut guest = guest(cluster, first, nth);
         extras(cluster, &mut guest);
         cluster.guests.insert(guest.vmid, guest);
     }
@@ -44,8 +44,8 @@ fn pick<'a>(from: &[&'a str], nth: u32) -> &'a str {
 }
 
 /// The common part. Every third guest is a container, two of five are stopped.
-fn guest(cluster: &Cluster, nth: u32) -> Guest {
-    let vmid = 100 + nth;
+fn guest(cluster: &Cluster, first: u32, nth: u32) -> Guest {
+    let vmid = first + nth;
     let kind = if nth % 3 == 2 { Kind::Lxc } else { Kind::Qemu };
     let name = if nth < 10 {
         pick(&NAMES, nth).to_owned()
@@ -76,9 +76,10 @@ fn guest(cluster: &Cluster, nth: u32) -> Guest {
         3 => Some("lab/inner"),
         _ => None,
     };
-    // The last two guests of the usual forty live on the peer that is down.
-    let node = if matches!(vmid, 138 | 139) { "pve2" } else { "pve1" };
-    let mut guest = Guest::new(vmid, kind, node, config);
+    // Those with something special to them are on the first node, the others on all.
+    let at = if nth < 10 { 0 } else { usize::try_from(nth).unwrap_or_default() % cluster.nodes.len().max(1) };
+    let node = cluster.nodes.get(at).map_or_else(|| cluster.local.clone(), |node| node.name.clone());
+    let mut guest = Guest::new(vmid, kind, &node, config);
     guest.started = running.then(|| clock::now() - 3600 - i64::from(nth) * 61);
     guest.pool = pool.map(str::to_owned);
     guest

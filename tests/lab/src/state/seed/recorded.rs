@@ -17,16 +17,16 @@ use crate::state::storage::{Storage, Volume};
 const GIB: u64 = 1 << 30;
 
 pub(super) fn seed(cluster: &mut Cluster, logins: &Logins) {
-    let node = |number: u32, ip: &str| Node {
-        name: format!("pve{number}"),
-        number,
-        ip: ip.to_owned(),
-        online: number == 1,
-        cpus: 2,
-        memory: 25_276_502_016,
-        disk: 270_553_174_016,
-    };
-    cluster.nodes = vec![node(1, "10.99.99.1")];
+    cluster.nodes.truncate(1);
+    for node in &mut cluster.nodes {
+        *node = Node {
+            ip: "10.99.99.1".to_owned(),
+            cpus: 2,
+            memory: 25_276_502_016,
+            disk: 270_553_174_016,
+            ..node.clone()
+        };
+    }
     cluster.booted = clock::now() - 4010;
     cluster.host = Host {
         own_qemu: false,

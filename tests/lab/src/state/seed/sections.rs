@@ -17,11 +17,13 @@ fn jobs(cluster: &mut Cluster) {
     let put = &mut cluster.sections;
     put.put("/cluster/backup", "backup-nightly", json!({"type": "vzdump", "enabled": 1, "schedule": "02:00", "all": 1, "storage": "nas", "mode": "snapshot", "compress": "zstd", "notes-template": "{{guestname}}", "prune-backups": {"keep-daily": "7", "keep-last": "3"}}));
     put.put("/cluster/backup", "backup-ci", json!({"type": "vzdump", "enabled": 0, "schedule": "sun 04:00", "pool": "ci", "storage": "pbs", "mode": "snapshot", "comment": "Weekly"}));
-    put.put(
-        "/cluster/replication",
-        "100-0",
-        json!({"type": "local", "source": "pve1", "target": "pve2", "guest": 100, "jobnum": 0, "schedule": "*/15"}),
-    );
+    if cluster.host.clustered && cluster.guests.contains_key(&100) {
+        put.put(
+            "/cluster/replication",
+            "100-0",
+            json!({"type": "local", "source": "pve1", "target": "pve2", "guest": 100, "jobnum": 0, "schedule": "*/15"}),
+        );
+    }
     put.put(
         "/cluster/jobs/realm-sync",
         "sync-corp",
@@ -29,24 +31,45 @@ fn jobs(cluster: &mut Cluster) {
     );
 }
 
+/// A node alone has none. Before there were rules, a resource named a group of nodes.
 fn high_availability(cluster: &mut Cluster) {
+    if !cluster.host.clustered {
+        return;
+    }
+    let rules = cluster.release.has_rules();
+    let mut kept =
+        json!({"type": "vm", "state": "started", "max_restart": 2, "max_relocate": 1, "comment": "keep it up"});
+    if let Some(kept) = kept.as_object_mut() {
+        let (name, value) = if rules { ("failback", json!(1)) } else { ("group", json!("main")) };
+        kept.insert(name.to_owned(), value);
+    }
+    let present = |vmid: u32| cluster.guests.contains_key(&vmid);
+    let (vm, container) = (present(107), present(108));
     let put = &mut cluster.sections;
-    put.put("/cluster/ha/resources", "vm:107", json!({"type": "vm", "state": "started", "max_restart": 2, "max_relocate": 1, "failback": 1, "comment": "keep it up"}));
-    put.put(
-        "/cluster/ha/resources",
-        "ct:108",
-        json!({"type": "ct", "state": "stopped", "max_restart": 1, "max_relocate": 1}),
-    );
-    put.put(
-        "/cluster/ha/rules",
-        "prefer-pve1",
-        json!({"type": "node-affinity", "resources": "vm:107", "nodes": "pve1:2", "strict": 0, "order": 1}),
-    );
-    put.put(
-        "/cluster/ha/groups",
-        "main",
-        json!({"type": "group", "nodes": "pve1:2,pve2", "restricted": 0, "nofailback": 0}),
-    );
+    if vm {
+        put.put("/cluster/ha/resources", "vm:107", kept);
+    }
+    if container {
+        put.put(
+            "/cluster/ha/resources",
+            "ct:108",
+            json!({"type": "ct", "state": "stopped", "max_restart": 1, "max_relocate": 1}),
+        );
+    }
+    if rules && vm {
+        put.put(
+            "/cluster/ha/rules",
+            "prefer-pve1",
+            json!({"type": "node-affinity", "resources": "vm:107", "nodes": "pve1:2", "strict": 0, "order": 1}),
+        );
+    }
+    if !rules {
+        put.put(
+            "/cluster/ha/groups",
+            "main",
+            json!({"type": "group", "nodes": "pve1:2,pve2", "restricted": 0, "nofailback": 0}),
+        );
+    }
 }
 
 fn network(cluster: &mut Cluster) {
