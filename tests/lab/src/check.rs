@@ -4,6 +4,7 @@ mod format;
 mod property;
 
 use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -218,10 +219,18 @@ fn is_of_type(kind: &str, text: &str) -> bool {
     }
 }
 
-/// A Perl pattern, anchored. What the regex crate cannot read passes: the apidoc has no such pattern today.
+/// A Perl pattern, anchored. What the regex crate cannot read passes: the apidoc has no such pattern today. Patterns are
+/// compiled once, since that takes longer than all the rest of a request.
 fn matches(pattern: &str, text: &str) -> bool {
-    let plain = perl(pattern);
-    Regex::new(&format!("^(?:{plain})$")).map_or(true, |regex| regex.is_match(text))
+    static COMPILED: RwLock<BTreeMap<String, Option<Regex>>> = RwLock::new(BTreeMap::new());
+    let fits = |regex: &Option<Regex>| regex.as_ref().is_none_or(|regex| regex.is_match(text));
+    if let Some(regex) = COMPILED.read().unwrap_or_else(PoisonError::into_inner).get(pattern) {
+        return fits(regex);
+    }
+    let regex = Regex::new(&format!("^(?:{})$", perl(pattern))).ok();
+    let fit = fits(&regex);
+    COMPILED.write().unwrap_or_else(PoisonError::into_inner).insert(pattern.to_owned(), regex);
+    fit
 }
 
 /// Turns the wrapper that Perl prints around compiled patterns into what the regex crate reads.

@@ -157,7 +157,8 @@ fn of_node(cluster: &Cluster, call: &Call<'_>) -> Outcome {
         let mut row = state(cluster, name, storage);
         row.insert("storage".to_owned(), json!(name));
         if row.get("total").and_then(Value::as_u64).is_some_and(|total| total > 0) {
-            row.insert("used_fraction".to_owned(), json!(1.0 / 3.0));
+            let fraction = if cluster.full.contains(name) { 1.0 } else { 1.0 / 3.0 };
+            row.insert("used_fraction".to_owned(), json!(fraction));
         }
         Value::Object(row)
     });
@@ -226,9 +227,15 @@ fn row(cluster: &Cluster, volume: &Volume) -> Value {
 
 /// Backups of a guest are shown to those who may back it up or see it; other volumes to all who see the storage.
 fn list(cluster: &Cluster, call: &Call<'_>) -> Outcome {
-    usable(cluster, call)?;
+    let local = !usable(cluster, call)?.shared();
+    let node = &call.node(cluster)?.name;
     let found = volumes(cluster, call.text("storage"));
-    let rows = found.iter().filter(|volume| {
+    // Each node has its own disks of guests on a storage that is not shared.
+    let elsewhere = |volume: &Volume| {
+        let guest = volume.vmid.and_then(|vmid| cluster.guests.get(&vmid));
+        local && volume.content != "backup" && guest.is_some_and(|guest| guest.node != *node)
+    };
+    let rows = found.iter().filter(|volume| !elsewhere(volume)).filter(|volume| {
         let seen = volume.vmid.is_none_or(|vmid| {
             call.may(cluster, &format!("/vms/{vmid}"), &["VM.Audit", "VM.Backup"])
                 || call.may(cluster, &format!("/storage/{}", volume.storage), &["Datastore.Allocate"])

@@ -51,6 +51,23 @@ async fn workers_need_not_be_counted() {
 }
 
 #[tokio::test]
+async fn an_agent_that_is_silent_keeps_a_worker_waiting() {
+    let bench = Bench::start(Options { latency: true, ..quick() }).await;
+    bench.lab.set_fault(Fault::AgentOff(100)).await;
+    bench.lab.clear_journal();
+    let ping = || bench.send("POST", "/nodes/pve1/qemu/100/agent/ping", Some(""));
+    let (first, second, third, ()) = tokio::join!(ping(), ping(), ping(), async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        assert_eq!(bench.get("/version").await.status, 200);
+        assert_eq!(bench.get(HERE).await.status, 200);
+    });
+    assert!([first, second, third].iter().all(|seen| seen.reason == "QEMU guest agent is not running"));
+    let answered: Vec<_> = bench.lab.journal().into_iter().map(|entry| entry.decoded_path).collect();
+    assert_eq!(answered[0], "/version");
+    assert_ne!(answered[1], HERE);
+}
+
+#[tokio::test]
 async fn work_goes_on_for_a_caller_that_is_gone() {
     let bench = Bench::quick().await;
     bench.lab.set_fault("slow-agent:0.5".parse::<Fault>().unwrap()).await;

@@ -44,17 +44,43 @@ async fn each_node_listens_with_a_certificate_of_its_own() {
 async fn any_node_answers_for_any_other() {
     let bench = Bench::quick().await;
     for node in 1..=3 {
-        for guest in ["pve1/qemu/100", "pve2/qemu/112", "pve3/lxc/113"] {
-            let seen = bench.ask(node, &format!("/nodes/{guest}/status/current")).await.unwrap();
-            // The order of kinds and nodes is the seed's; what is elsewhere is said to be missing.
-            let there = seen.status == 200 || seen.reason.ends_with("does not exist");
-            assert!(there, "{guest} through pve{node}: {seen:?}");
+        for row in bench.get("/cluster/resources?type=vm").await.rows() {
+            let path =
+                format!("/nodes/{}/{}/status/current", row["node"].as_str().unwrap(), row["id"].as_str().unwrap());
+            let seen = bench.ask(node, &path).await.unwrap();
+            assert_eq!((seen.status, &seen.data()["vmid"]), (200, &row["vmid"]), "{path} through pve{node}: {seen:?}");
         }
         let here = bench.ask(node, "/nodes/localhost/tasks?limit=1").await.unwrap();
         assert_eq!(here.status, 200);
     }
     let config = bench.ask(3, "/nodes/pve1/qemu/100/config").await.unwrap();
     assert_eq!(config.data()["name"], "web");
+}
+
+#[tokio::test]
+async fn what_is_on_a_node_stays_there() {
+    let bench = Bench::quick().await;
+    let guests = bench.get("/nodes/pve2/qemu").await.rows();
+    let stopped = guests.iter().find(|row| row["status"] == "stopped").unwrap()["vmid"].clone();
+    let path = format!("/nodes/pve2/qemu/{stopped}");
+    let upid = bench.send("POST", &format!("{path}/status/start"), Some("")).await.data();
+    assert!(upid.as_str().unwrap().starts_with("UPID:pve2:"), "{upid}");
+    let listed = async |node: &str| {
+        let rows = bench.get(&format!("/nodes/{node}/tasks?source=all&limit=500")).await.rows();
+        rows.iter().any(|row| row["upid"] == upid)
+    };
+    assert_eq!((listed("pve2").await, listed("pve1").await), (true, false));
+    let disks = async |node: &str| {
+        let rows = bench.get(&format!("/nodes/{node}/storage/local-lvm/content")).await.rows();
+        rows.iter().any(|row| row["vmid"] == stopped)
+    };
+    assert_eq!((disks("pve2").await, disks("pve1").await), (true, false));
+    let isos = bench.get("/nodes/pve3/storage/nas/content?content=iso").await.rows();
+    assert_eq!(
+        isos,
+        bench.get("/nodes/pve1/storage/nas/content?content=iso").await.rows(),
+        "what is shared is everywhere"
+    );
 }
 
 #[tokio::test]
