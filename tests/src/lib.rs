@@ -16,3 +16,4 @@ pub mod journal;
 pub mod log;
 pub mod program;
 pub mod site;
+pub mod upstream;

@@ -10,6 +10,7 @@
 
 mod arguments;
 mod canary;
+mod cases;
 mod clusters;
 mod doors;
 mod everywhere;

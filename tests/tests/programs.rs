@@ -28,6 +28,10 @@ fn ended(child: &mut Child) -> std::process::ExitStatus {
 fn talk(arguments: &[&str], lines: &[Value]) -> (Vec<Value>, String, bool) {
     let mut command = Command::new(program::built("pvegate"));
     command.args(arguments).env_remove("PVEGATE_LOG");
+    // A proxy that the environment names is not used: nothing listens there, and all the calls below succeed.
+    for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"] {
+        command.env(name, "http://127.0.0.1:1").env(name.to_lowercase(), "http://127.0.0.1:1");
+    }
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let (mut output, mut errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());

@@ -46,9 +46,10 @@ impl Answered<'_> {
             let text = String::from_utf8_lossy(body).into_owned();
             return Ok(Reply { data: Value::String(text), total: None, changes: None });
         }
-        Envelope::read(body).map(Envelope::into_reply).map_err(|error| {
+        Envelope::read(body).and_then(Envelope::into_reply).map_err(|error| {
             let what = match body {
                 [] => "nothing at all",
+                _ if error.is_data() => "JSON that is not an answer of PVE's",
                 _ if content_type.starts_with("application/json") => "an answer that is not complete JSON",
                 _ => "something that is not JSON",
             };
@@ -61,8 +62,9 @@ impl Answered<'_> {
 /// PVE's envelope. Everything but the data is read leniently: none of it may lose the data.
 #[derive(Deserialize)]
 pub(super) struct Envelope {
-    #[serde(default)]
-    pub(super) data: Value,
+    /// Always there in a success, also where it is null.
+    #[serde(default, deserialize_with = "present")]
+    data: Option<Value>,
     #[serde(default)]
     total: Value,
     #[serde(default)]
@@ -76,17 +78,25 @@ pub(super) struct Envelope {
 impl Envelope {
     /// Reads a body; PVE sometimes lets bytes through that are not UTF-8.
     pub(super) fn read(body: &[u8]) -> Result<Self, serde_json::Error> {
+        if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            return Err(serde::de::Error::custom("a list"));
+        }
         serde_json::from_slice(body).or_else(|error| match std::str::from_utf8(body) {
             Ok(_) => Err(error),
             Err(_) => serde_json::from_str(&String::from_utf8_lossy(body)),
         })
     }
 
-    pub(super) fn into_reply(self) -> Reply {
-        Reply {
+    fn into_reply(self) -> Result<Reply, serde_json::Error> {
+        let data = self.data.ok_or_else(|| <serde_json::Error as serde::de::Error>::missing_field("data"))?;
+        Ok(Reply {
             total: self.total.as_u64().or_else(|| self.total.as_str()?.parse().ok()),
             changes: self.changes.as_str().map(str::to_owned),
-            data: self.data,
-        }
+            data,
+        })
     }
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }

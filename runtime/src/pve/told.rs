@@ -86,6 +86,9 @@ fn sentence(
             let list: Vec<String> = parameters.iter().map(|(name, text)| format!("{name}: {text}")).collect();
             format!("{request} on cluster {cluster}: {}", list.join("; "))
         }
+        Kind::NodeDown if status == 596 && words.contains("certificate") => format!(
+            "{node} of cluster {cluster} was not trusted by the node that asked it for {request} ({words}); this is between the nodes: look whether their certificates are in order (pvecm updatecerts)"
+        ),
         Kind::NodeDown => format!(
             "{node} of cluster {cluster} did not answer {request} ({words}); look at its status in the cluster's node list"
         ),

@@ -290,5 +290,21 @@ fn refusal_of(error: &PveError) -> Refusal {
         _ => "The message is PVE's; it says what is in the way.",
     };
     tracing::debug!(kind = %error.kind(), context = error.internal(), "PVE refused or failed");
+    let next = match lacking(error) {
+        Some((path, privilege)) => format!("An operator has to give the server's API token {privilege} on {path}."),
+        None => next.to_owned(),
+    };
     Refusal::new(error.kind().as_str(), error.message(), next)
+}
+
+/// The ACL path and privileges in PVE's words, `Permission check failed (/vms/100, VM.Audit|VM.Console)`.
+fn lacking(error: &PveError) -> Option<(&str, String)> {
+    let (_, rest) = error.message().split_once("Permission check failed (/")?;
+    let (path, privileges) = rest.split_once(')')?.0.split_once(", ")?;
+    let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if error.kind() != Kind::Forbidden || !plain(path) || !plain(privileges) {
+        return None;
+    }
+    let start = error.message().len() - rest.len() - 1;
+    Some((error.message().get(start..start + path.len() + 1)?, privileges.replace('|', " or ")))
 }

@@ -1,0 +1,8 @@
+//! What went wrong in the field around other software of this kind, each as the kind of fault that it is. The numbers
+//! are those of the project's case list.
+
+mod answers;
+mod moved;
+mod refusals;
+mod trust;
+mod types;
