@@ -49,3 +49,14 @@ async fn only_lists_of_nodes_take_it() {
     assert_eq!(wrong.code, "invalid_arguments", "{wrong:?}");
     site.nothing_sent();
 }
+
+#[tokio::test]
+async fn a_node_that_hangs_is_named_in_time() {
+    let site = Site::start().await;
+    site.lab.set_fault(Fault::HangingNode("pve2".to_owned())).await;
+    let answer = site.client.read(CLUSTER, "GET /nodes/{node}/storage", json!({"node": "*"})).await.unwrap();
+    let missing = answer["missing"].to_string();
+    assert!(missing.contains("node pve2") && missing.contains("4 s"), "{answer}");
+    let again = site.client.read(CLUSTER, "GET /nodes/{node}/storage", json!({"node": "*"})).await.unwrap();
+    assert!(again["missing"].to_string().contains("earlier request"), "{again}");
+}

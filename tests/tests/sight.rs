@@ -34,3 +34,21 @@ async fn a_token_without_privileges_is_told_from_an_empty_cluster() {
     let pools = site.client.read(CLUSTER, "GET /pools", json!({})).await.unwrap();
     assert!(missing(&pools).contains("no privilege"), "{pools}");
 }
+
+#[tokio::test]
+async fn a_token_that_lacks_one_privilege_is_told_which() {
+    // It sees the guests of its pool, and no storages.
+    let site = with_token(Lab::scoped_token).await;
+    let guests = site.client.tool("list_guests", json!({})).await.unwrap();
+    assert!(guests["total"].as_u64().unwrap() > 0 && guests.get("partial").is_none(), "{guests}");
+    let storages = site.client.read(CLUSTER, "GET /storage", json!({})).await.unwrap();
+    assert_eq!(storages["items"], json!([]), "{storages}");
+    assert!(missing(&storages).contains("Datastore.Audit"), "{storages}");
+}
+
+#[tokio::test]
+async fn what_is_really_empty_is_no_riddle() {
+    let site = Site::with(lab::Options { guests: 0, ..quick() }, FrontOptions::default()).await;
+    let guests = site.client.tool("list_guests", json!({})).await.unwrap();
+    assert_eq!((&guests["total"], guests.get("partial")), (&json!(0), None), "{guests}");
+}

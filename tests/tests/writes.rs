@@ -1,6 +1,6 @@
 //! Writes against a cluster that answers, refuses, breaks off, or answers too late: what is known afterwards.
 
-use lab::{Entry, Lab};
+use lab::{Entry, Fault, Lab};
 use pvegate::args::{Args, decode};
 use pvegate::config::{ApiToken, Cluster, ClusterName, Endpoint, Trust};
 use pvegate::connection::Connection;
@@ -98,4 +98,64 @@ async fn what_never_leaves() {
     assert_eq!(written.outcome(), Outcome::NotSent);
     assert!(written.answer.unwrap_err().message().contains("no node `pve9`"));
     assert!(cell.writes().is_empty());
+}
+
+#[tokio::test]
+async fn a_lost_answer_leaves_it_open_and_is_looked_for() {
+    const SNAPSHOT: &str = "POST /nodes/{node}/qemu/{vmid}/snapshot";
+    let cell = Cell::start().await;
+    for (fault, begun) in [(Fault::CutBefore, 0), (Fault::CutAfter, 1), (Fault::Late599, 1), (Fault::EmptyBody, 1)] {
+        cell.lab.set_fault(fault.clone().on(SNAPSHOT).times(1)).await;
+        cell.lab.clear_journal();
+        let arguments =
+            json!({"node": "pve1", "vmid": 100, "snapname": format!("s{}", fault.to_string().replace('-', "_"))});
+        let written = cell.write(SNAPSHOT, arguments).await;
+        assert_eq!(written.outcome(), Outcome::Unknown, "{fault}: {:?}", written.answer);
+        let ReadBack::Tasks(found) = &written.read_back else { panic!("{fault}: {:?}", written.read_back) };
+        assert_eq!(found.len(), begun, "{fault}: {found:?}");
+        assert_eq!(written.task().as_ref(), found.first());
+        assert!(found.iter().all(|upid| upid.worker() == "qmsnapshot"), "{found:?}");
+        assert_eq!(cell.writes().len(), 1, "{fault}: a write is sent once");
+        settled(&cell).await;
+    }
+}
+
+/// Waits until the guest is not locked by the task of the write before.
+async fn settled(cell: &Cell) {
+    let config = args("GET /nodes/{node}/qemu/{vmid}/config", &json!({"node": "pve1", "vmid": 100}));
+    while cell.connection.get(&config).await.unwrap().data.get("lock").is_some() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// What is no task is looked at itself: a write whose answer was lost shows what it did.
+#[tokio::test]
+async fn a_lost_answer_of_what_is_no_task() {
+    let cell = Cell::start().await;
+    for (fault, saved) in [(Fault::CutBefore, false), (Fault::CutAfter, true), (Fault::Late599, true)] {
+        cell.lab.set_fault(fault.clone().on(CONFIG).times(1)).await;
+        let description = format!("after {fault}");
+        let written = cell.write(CONFIG, json!({"node": "pve1", "vmid": 100, "description": description})).await;
+        assert_eq!(written.outcome(), Outcome::Unknown, "{fault}: {:?}", written.answer);
+        let ReadBack::Object { data, .. } = &written.read_back else { panic!("{fault}: {:?}", written.read_back) };
+        assert_eq!(data["description"] == description.as_str(), saved, "{fault}: {data}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_of_a_cluster_in_trouble() {
+    let cell = Cell::start().await;
+    for (fault, kind) in
+        [(Fault::NoQuorum, Kind::NoQuorum), (Fault::LockedGuest(100, "backup".to_owned()), Kind::Locked)]
+    {
+        cell.lab.set_fault(fault.clone()).await;
+        let written = cell.write(CONFIG, json!({"node": "pve1", "vmid": 100, "cores": 3})).await;
+        assert_eq!(written.outcome(), Outcome::Refused, "{fault}");
+        assert!(matches!(written.read_back, ReadBack::Object { .. }), "{fault}: {:?}", written.read_back);
+        assert_eq!(written.answer.unwrap_err().kind(), kind, "{fault}");
+        cell.lab.clear_fault(&fault).await.unwrap();
+    }
+    cell.lab.set_fault(Fault::DeadNode("pve2".to_owned())).await;
+    let written = cell.write(CONFIG, json!({"node": "pve2", "vmid": 101, "cores": 3})).await;
+    assert_eq!((written.outcome(), written.answer.unwrap_err().kind()), (Outcome::NotSent, Kind::NodeDown));
 }
