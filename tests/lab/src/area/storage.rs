@@ -276,12 +276,14 @@ fn volume(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     let volume = find(cluster, call.text("storage"), name)
         .ok_or_else(|| Refusal::failed(format!("volume_size_info on '{name}' failed - no format")))?;
     may_look(cluster, call, &volume)?;
+    // What is no image is a file like any other here: looked at as a disk, it has whole sectors, in whole blocks.
+    let image = matches!(volume.content.as_str(), "images" | "rootdir");
+    let whole = |unit: u64| if image { volume.size } else { volume.size.next_multiple_of(unit) };
     let mut data = object(json!({
         "path": path(storage, &volume),
-        // What is no image is a file like any other here.
-        "format": if matches!(volume.content.as_str(), "images" | "rootdir") { &volume.format } else { "raw" },
-        "size": volume.size,
-        "used": volume.used.unwrap_or(volume.size),
+        "format": if image { &volume.format } else { "raw" },
+        "size": whole(512),
+        "used": volume.used.unwrap_or_else(|| whole(4096)),
     }));
     if let Some(notes) = volume.notes {
         data.insert("notes".to_owned(), json!(notes));

@@ -1,6 +1,6 @@
 //! Storage definitions and the volumes on them.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A storage as `/etc/pve/storage.cfg` defines it.
 #[derive(Clone, Debug)]
@@ -13,6 +13,15 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
+    /// The one that is there where no file defines it, in the node's own file system.
+    pub(crate) fn unwritten(total: u64) -> Self {
+        let config = super::guest::object(json!({
+            "type": "dir", "path": "/var/lib/vz", "priority": 0, "prune-backups": "keep-all=1",
+            "content": "backup,vztmpl,rootdir,images,snippets,iso",
+        }));
+        Self { config, total, broken: None }
+    }
+
     pub(crate) fn text(&self, key: &str) -> &str {
         self.config.get(key).and_then(Value::as_str).unwrap_or_default()
     }

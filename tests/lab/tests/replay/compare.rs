@@ -66,7 +66,7 @@ pub const IGNORED: &[&str] = &[
 /// The first difference, if there is one.
 pub fn compare(recording: &Recording, answer: &Answer) -> Result<(), String> {
     let expected = &recording.response;
-    let status = recording.status();
+    let status = recording.question.status;
     if answer.status != status {
         return Err(format!("status {} {} instead of {status} {}", answer.status, answer.reason, expected["reason"]));
     }
@@ -74,11 +74,11 @@ pub fn compare(recording: &Recording, answer: &Answer) -> Result<(), String> {
         return Ok(());
     }
     let reason = mask(expected["reason"].as_str().unwrap_or_default());
-    if !recording.limited && mask(&answer.reason) != reason {
+    if !recording.question.limited && mask(&answer.reason) != reason {
         return Err(format!("reason `{}` instead of `{reason}`", mask(&answer.reason)));
     }
     // Requests that were sent as raw bytes were recorded without the content type of the answer.
-    if !recording.request["method"].is_null() {
+    if !recording.question.request["method"].is_null() {
         let content_type = answer.all("content-type").first().map_or(Value::Null, |kind| Value::from(*kind));
         if content_type != expected["content_type"] {
             return Err(format!("content type {content_type} instead of {}", expected["content_type"]));
@@ -105,14 +105,14 @@ fn body(recording: &Recording, answer: &Answer) -> Result<(), String> {
     let parsed = serde_json::from_slice::<Value>(&answer.body);
     if !expected["json"].is_null() {
         let got = parsed.map_err(|_| format!("no JSON: {}", String::from_utf8_lossy(&answer.body)))?;
-        return same(recording.limited, "", &expected["json"], &got);
+        return same(recording.question.limited, "", &expected["json"], &got);
     }
     let text = expected["text"].as_str().unwrap_or_default();
     if let Ok(json) = serde_json::from_str::<Value>(text)
         && json.is_object()
     {
         let got = parsed.map_err(|_| format!("no JSON: {}", String::from_utf8_lossy(&answer.body)))?;
-        return same(recording.limited, "", &json, &got);
+        return same(recording.question.limited, "", &json, &got);
     }
     // A page is compared by what it begins with: the rest is a user interface.
     let got = String::from_utf8_lossy(&answer.body);

@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::recording::Recording;
+use crate::question::Question;
 
 /// What a form field may hold as it is.
 const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/').remove(b'@');
@@ -44,22 +44,22 @@ fn unwritten(name: &str, authorization: &str) -> Option<Vec<u8>> {
 
 /// The request of a recording with another URL and credential; none if nothing tells what was sent.
 pub fn request(
-    recording: &Recording,
+    question: &Question,
     url: &str,
     authorization: Option<&str>,
     ticket: Option<&(String, String)>,
 ) -> Option<Vec<u8>> {
-    if recording.request["method"].is_null() {
-        return unwritten(&recording.name, authorization?);
+    if question.request["method"].is_null() {
+        return unwritten(&question.name, authorization?);
     }
-    let content_type = recording.request["content_type"].as_str();
-    let body = body(recording, content_type);
+    let content_type = question.request["content_type"].as_str();
+    let body = body(question, content_type);
     let mut lines = Vec::new();
     if let Some(authorization) = authorization {
         lines.push(format!("Authorization: {authorization}"));
     }
     let mut chunked = false;
-    for (name, value) in recording.request["headers"].as_object().into_iter().flatten() {
+    for (name, value) in question.request["headers"].as_object().into_iter().flatten() {
         chunked |= name.eq_ignore_ascii_case("transfer-encoding");
         let value = value.as_str().unwrap_or_default();
         match (name.as_str(), ticket) {
@@ -73,10 +73,10 @@ pub fn request(
     if let Some(content_type) = content_type {
         lines.push(format!("Content-Type: {content_type}"));
     }
-    if !chunked && (body.is_some() || matches!(recording.method(), "POST" | "PUT")) {
+    if !chunked && (body.is_some() || matches!(question.method(), "POST" | "PUT")) {
         lines.push(format!("Content-Length: {}", body.as_ref().map_or(0, Vec::len)));
     }
-    let mut bytes = head(recording.method(), url, &lines);
+    let mut bytes = head(question.method(), url, &lines);
     if chunked {
         bytes.extend_from_slice(b"0\r\n\r\n");
     }
@@ -84,18 +84,18 @@ pub fn request(
     Some(bytes)
 }
 
-fn body(recording: &Recording, content_type: Option<&str>) -> Option<Vec<u8>> {
-    if let Some(raw) = recording.request["raw_body"].as_str() {
+fn body(question: &Question, content_type: Option<&str>) -> Option<Vec<u8>> {
+    if let Some(raw) = question.request["raw_body"].as_str() {
         // Each character of a raw body is one byte. A body that is only counted is made up in its length.
         return Some(match raw.strip_prefix('<').and_then(|rest| rest.strip_suffix(" bytes>")) {
             Some(count) => filler(count.parse().ok()?, content_type),
             None => raw.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect(),
         });
     }
-    if !recording.request["json"].is_null() {
-        return Some(recording.request["json"].to_string().into_bytes());
+    if !question.request["json"].is_null() {
+        return Some(question.request["json"].to_string().into_bytes());
     }
-    match &recording.request["form"] {
+    match &question.request["form"] {
         Value::Null => None,
         Value::String(raw) => Some(raw.clone().into_bytes()),
         form => Some(encode(form).into_bytes()),

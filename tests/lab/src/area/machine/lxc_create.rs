@@ -91,6 +91,30 @@ struct Plan {
     start: bool,
 }
 
+/// How long an archive takes to be unpacked, in milliseconds.
+const EXTRACTING: u64 = 300;
+/// What `tar` reads and writes at once.
+const RECORD: u64 = 10_240;
+
+/// The bytes that `tar` reads of an archive: twice as many as it has where it is packed, in whole records.
+fn unpacked(cluster: &Cluster, source: &str) -> u64 {
+    let volume = cluster.volumes.iter().find(|volume| volume.id() == source);
+    let (size, packed) = volume.map_or((0, false), |volume| (volume.size, volume.format != "tar"));
+    (if packed { size.saturating_mul(2) } else { size }).div_ceil(RECORD).saturating_mul(RECORD)
+}
+
+/// A size as `tar` says it: one decimal below ten.
+fn size(bytes: u64) -> String {
+    let (mut value, mut unit) = (bytes.saturating_mul(10), 0);
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    while value >= 10_240 && unit + 1 < units.len() {
+        value = value.div_ceil(1024);
+        unit += 1;
+    }
+    let unit = units.get(unit).copied().unwrap_or_default();
+    if value < 100 { format!("{}.{}{unit}", value / 10, value % 10) } else { format!("{}{unit}", value.div_ceil(10)) }
+}
+
 async fn work(worker: &Worker, plan: &Plan) -> worker::End {
     let source = plan.source.as_str();
     let mut config = Map::new();
@@ -117,8 +141,10 @@ async fn work(worker: &Worker, plan: &Plan) -> worker::End {
         worker.log(format!("restoring '{source}' now.."));
     }
     worker.log(format!("extracting archive '{archive}'"));
-    worker.step(Duration::from_millis(300)).await;
-    worker.log("Total bytes read: 2048000 (2.0MiB, 73MiB/s)");
+    worker.step(Duration::from_millis(EXTRACTING)).await;
+    let read = worker.look(|cluster| unpacked(cluster, source));
+    let (whole, rate) = (size(read), size(read.saturating_mul(1000) / EXTRACTING));
+    worker.log(format!("Total bytes read: {read} ({whole}, {rate}/s)"));
     if plan.restore {
         worker.log("merging backed-up and given configuration..");
     } else {

@@ -91,6 +91,10 @@ pub(super) fn delete(cluster: &mut Cluster, call: &Call<'_>) -> Outcome {
         ))));
     }
     written(cluster);
-    cluster.storages.remove(name);
+    let gone = cluster.storages.remove(name);
+    if let Some(gone) = gone.filter(|_| name == "local") {
+        // Nobody can do without it: where no file defines it, it is there all the same.
+        cluster.storages.insert(name.to_owned(), Storage::unwritten(gone.total));
+    }
     Ok(Value::Null.into())
 }

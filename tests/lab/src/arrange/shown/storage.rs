@@ -14,6 +14,8 @@ pub(super) fn apply(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
             for row in rows(data) {
                 define(cluster, row);
             }
+            let total = cluster.node(&cluster.local).map_or(0, |node| node.disk);
+            cluster.storages.entry("local".to_owned()).or_insert_with(|| Storage::unwritten(total));
         }
         ["storage", _] => {
             if let Value::Object(row) = data {

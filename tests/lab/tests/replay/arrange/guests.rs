@@ -1,153 +1,258 @@
 //! Guests: what has to be configured, running or locked before a recording.
 //!
-//! What a guest was like is told by the recordings themselves: by the answer where it shows the guest, else by the nearest
-//! one that does; by the words of an error; by how the task ended that the recording began.
+//! What a guest was like is told by the other recordings: those that show it, those that changed it; and by the words of
+//! a refusal, or how the task ended that the recording began.
 
-mod config;
-mod told;
+pub mod config;
+
+use std::collections::BTreeSet;
 
 use lab::Arrange;
 use serde_json::{Value, json};
 
+use super::Way;
+use crate::known::Known;
+use crate::question::Question;
 use crate::recording::Recording;
 use crate::stage::Stage;
-use told::Told;
 
-pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
-    let steps = recording.steps();
-    let told = Told::of(stage.all, recording);
-    if steps.get(1) == Some(&"bulk-action") {
-        for vmid in recording.all_given("vms").iter().filter_map(|vmid| vmid.parse().ok()).filter(|vmid| *vmid < 900) {
-            let config = config::nearest(stage.all, "qemu", vmid, recording.seq);
-            stage.lab.arrange(Arrange::Guest { vmid, kind: "qemu".to_owned(), config });
-            let idle = told.says("not running") || steps.last() == Some(&"start") && !told.says("already running");
-            stage.lab.arrange(Arrange::Running { vmid, running: !idle });
+/// Configurations of a guest that are tried.
+const CONFIGS: usize = 5;
+/// Writes to a guest that are tried one by one, and in pairs.
+const SINGLES: usize = 30;
+const PAIRED: usize = 6;
+/// How many ways there are at most.
+const MOST: usize = 160;
+/// Writes that are further away were made in another session.
+const NEAR: u64 = 40;
+
+/// A guest before a request; one without a configuration was not there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Before {
+    config: Value,
+    running: bool,
+    /// The lock that it was under.
+    lock: Option<String>,
+    /// Whether HA managed it.
+    managed: bool,
+}
+
+/// The guest that a request is about.
+pub fn subject(question: &Question) -> Option<(&'static str, u32)> {
+    let path = question.plain_path();
+    // A backup is of the guest that its name tells.
+    if let Some(volume) = question.queried("volume").filter(|_| question.status == 200) {
+        let parts: Vec<&str> = volume.split('-').collect();
+        let [_, kind, vmid, ..] = parts.as_slice() else { return None };
+        return Some((if *kind == "lxc" { "lxc" } else { "qemu" }, vmid.parse().ok()?));
+    }
+    let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
+    let (kind, vmid) = match steps.as_slice() {
+        ["nodes", _, kind @ ("qemu" | "lxc"), vmid, ..] => (*kind, *vmid),
+        _ => return None,
+    };
+    Some((if kind == "lxc" { "lxc" } else { "qemu" }, vmid.parse().ok()?))
+}
+
+/// The ways to a request about a guest: each configuration that is known of it, idle and running, as it was and behind
+/// the writes to it that were recorded near; under the locks that others met, and managed.
+pub fn ways<'a>(question: &Question, known: Known<'a>) -> Vec<Way<'a>> {
+    let Some((kind, vmid)) = subject(question) else { return Vec::new() };
+    let configs = config::candidates(known, kind, vmid, question.seq, CONFIGS);
+    let near = |other: &&Recording| {
+        subject(&other.question) == Some((kind, vmid)) && other.question.seq.abs_diff(question.seq) <= NEAR
+    };
+    let plain = |config: &Value, running: bool| Before { config: config.clone(), running, lock: None, managed: false };
+    let mut guests: Vec<Before> =
+        configs.iter().flat_map(|config| [false, true].map(|running| plain(config, running))).collect();
+    let first = configs.first().cloned().unwrap_or_default();
+    let mut ways = Vec::new();
+    let running_matters = known.others().filter(near).any(|other| other.question.limited);
+    if question.method() == "GET" {
+        let locks: BTreeSet<String> =
+            known.others().filter(near).flat_map(|other| other.question.named("is locked (", ")")).collect();
+        guests.extend(locks.into_iter().map(|lock| Before { lock: Some(lock), ..plain(&first, false) }));
+        if known.others().filter(near).any(|other| other.question.says("used in HA resources")) {
+            guests.push(Before { managed: true, ..plain(&first, false) });
+        }
+        let makers = known.writes().filter(|other| config::makes(other, kind, vmid));
+        for maker in makers.filter(|other| other.question.seq.abs_diff(question.seq) <= NEAR) {
+            let guest = Some(plain(&Value::Null, false));
+            ways.push(Way { guest, writes: vec![maker], ..Way::default() });
+        }
+        for writes in sets(question, known.others().filter(near)) {
+            let few = [0, 2, 4, 1].into_iter().filter_map(|place| guests.get(place));
+            for guest in few.filter(|guest| writes.len() == 1 || !guest.running || running_matters) {
+                ways.push(Way { guest: Some(guest.clone()), writes: writes.clone(), ..Way::default() });
+            }
         }
     }
-    let (Some(&kind @ ("qemu" | "lxc")), rest) = (steps.get(2), steps.get(3..).unwrap_or_default()) else { return };
-    let Some(vmid) = rest.first().and_then(|vmid| vmid.split('%').next()?.parse::<u32>().ok()) else {
-        match recording.method() {
-            "GET" => listed(stage, kind, recording),
-            "POST" => created(stage, kind, recording, &told).await,
-            _ => {}
+    let alone = guests.into_iter().map(|guest| Way { guest: Some(guest), ..Way::default() });
+    let mut all: Vec<Way<'_>> = alone.chain(ways).collect();
+    all.truncate(MOST);
+    all
+}
+
+/// Sets of the writes to a guest that a read may show: each alone, and each two of the nearest, in either order; writes whose tasks failed
+/// leave something too.
+fn sets<'a>(question: &Question, near: impl Iterator<Item = &'a Recording>) -> Vec<Vec<&'a Recording>> {
+    let mut writes: Vec<&Recording> = near.filter(|other| other.tried()).collect();
+    let below = |question: &Question, at: usize| question.plain_path().split('/').nth(at + 1).map(str::to_owned);
+    let read = below(question, 4).unwrap_or_default();
+    writes.retain(|other| {
+        let step = below(&other.question, 4).unwrap_or_default();
+        match read.as_str() {
+            "snapshot" => step == "snapshot",
+            "agent" => {
+                below(&other.question, 5).as_deref() == Some("file-write")
+                    && question.queried("file").as_deref() == other.question.given("file")
+            }
+            "config" | "pending" => matches!(step.as_str(), "config" | "snapshot" | "resize"),
+            "status" => step == "config" || other.question.steps().ends_with(&["status", "suspend"]),
+            _ => false,
         }
-        return;
-    };
-    if told.says("does not exist") && told.says(&format!("/{vmid}.conf'")) {
+    });
+    writes.sort_by_key(|other| other.question.seq.abs_diff(question.seq));
+    let mut sets: Vec<Vec<&Recording>> = writes.iter().take(SINGLES).map(|write| vec![*write]).collect();
+    for (place, one) in writes.iter().enumerate().take(PAIRED) {
+        for other in writes.iter().take(PAIRED).skip(place + 1) {
+            sets.push(vec![*one, *other]);
+            sets.push(vec![*other, *one]);
+        }
+    }
+    sets
+}
+
+pub async fn before(stage: &mut Stage<'_>, question: &Question, way: &Way<'_>) {
+    let as_it_was = way.guest.as_ref();
+    let steps = question.steps();
+    if steps.get(1) == Some(&"bulk-action") {
+        for vmid in question.all_given("vms").iter().filter_map(|vmid| vmid.parse().ok()).filter(|vmid| *vmid < 900) {
+            let config = config::nearest(stage.known, "qemu", vmid, question.seq);
+            stage.lab.arrange(Arrange::Guest { vmid, kind: "qemu".to_owned(), config });
+            // Most are about guests that are as they are to become.
+            let running = (steps.last() == Some(&"start")) != way.other;
+            stage.lab.arrange(Arrange::Running { vmid, running });
+        }
+    }
+    if let (Some(&kind @ ("qemu" | "lxc")), None, "POST") = (steps.get(2), steps.get(3), question.method()) {
+        return created(stage, kind, question).await;
+    }
+    let Some((kind, vmid)) = subject(question) else { return };
+    if question.says("does not exist") && question.says(&format!("/{vmid}.conf'")) {
         stage.lab.arrange(Arrange::NoGuest(vmid));
         return;
     }
-    place(stage, kind, vmid, recording, &told);
-    let rest = rest.get(1..).unwrap_or_default();
-    snapshots(stage, vmid, rest, recording, &told);
+    if as_it_was.is_some_and(|before| before.config.is_null()) {
+        stage.lab.arrange(Arrange::NoGuest(vmid));
+        return;
+    }
+    place(stage, kind, vmid, question, as_it_was);
+    let rest = steps.get(4..).unwrap_or_default();
+    snapshots(stage, vmid, rest, question);
     match rest {
-        ["clone"] => copied(stage, kind, vmid, recording, &told),
-        [] if recording.method() == "DELETE" && told.says("linked clone") => linked(stage, kind, vmid),
-        ["agent", ..] => inside(stage, vmid, recording).await,
+        ["clone"] => copied(stage, kind, vmid, question),
+        [] if question.method() == "DELETE" && question.says("linked clone") => linked(stage, kind, vmid),
+        ["agent", ..] => inside(stage, vmid, question).await,
         _ => {}
     }
-    managed(stage, kind, vmid, recording, &told).await;
-    overruled(stage, kind, vmid, &told).await;
-    for name in told.missing("bridge '", "' does not exist") {
+    managed(stage, kind, vmid, question, as_it_was.is_some_and(|before| before.managed)).await;
+    if way.ending || question.says("can't lock file") {
+        shutdown(stage, kind, vmid).await;
+    }
+    for name in question.named("bridge '", "' does not exist") {
         stage.lab.arrange(Arrange::Bridge { name, there: false });
     }
 }
 
-/// The guest itself, with what is about to change, running, paused or locked as the recording tells.
-fn place(stage: &Stage<'_>, kind: &str, vmid: u32, recording: &Recording, told: &Told) {
-    let mut config = config::of(stage.all, kind, vmid, recording);
-    if told.says("template") && !told.says("if VM is running") {
+/// The guest itself, with what is about to change, running or locked as the question tells.
+fn place(stage: &Stage<'_>, kind: &str, vmid: u32, question: &Question, as_it_was: Option<&Before>) {
+    let mut config = match as_it_was {
+        Some(before) => before.config.clone(),
+        None => config::of(stage.known, kind, vmid, question),
+    };
+    config::needed(&mut config, vmid, question);
+    if question.says("template") && !question.says("if VM is running") {
         config::template(&mut config, vmid);
     }
-    for (words, end) in [("mountpoint ", ")"), ("drive ", ")")] {
-        // The log of a copy names what is copied.
-        for named in told.missing(&format!("create full clone of {words}"), end) {
-            if let Some((key, volume)) = named.split_once(" (") {
-                let old = config[key].as_str().unwrap_or_default();
-                let rest = old.split_once(',').map_or("size=1G", |(_, rest)| rest);
-                config[key] = json!(format!("{volume},{rest}"));
-            }
-        }
-    }
-    if told.says("protection mode enabled") {
+    if question.says("protection mode enabled") {
         config["protection"] = json!(1);
     }
-    stage.lab.arrange(Arrange::Kvm(!told.says("KVM virtualisation configured, but not available")));
+    stage.lab.arrange(Arrange::Kvm(!question.says("KVM virtualisation configured, but not available")));
     stage.lab.arrange(Arrange::Bridge { name: "vmbr0".to_owned(), there: true });
     stage.lab.arrange(Arrange::Guest { vmid, kind: kind.to_owned(), config });
-    if let Some((set, delete)) = config::pending(recording) {
-        stage.lab.arrange(Arrange::Pending { vmid, set, delete });
-    }
-    stage.lab.arrange(Arrange::Running { vmid, running: told.runs(recording) });
-    stage.lab.arrange(Arrange::Paused { vmid, paused: recording.data()["qmpstatus"] == "paused" });
-    let lock = recording.data()["lock"].as_str().map(str::to_owned);
-    if let Some(lock) = lock.or_else(|| told.missing("is locked (", ")").into_iter().next()) {
+    let running = as_it_was.map_or_else(|| runs(question), |before| before.running);
+    stage.lab.arrange(Arrange::Running { vmid, running });
+    stage.lab.arrange(Arrange::Paused { vmid, paused: false });
+    let locked = as_it_was.and_then(|before| before.lock.clone());
+    if let Some(lock) = locked.or_else(|| question.named("is locked (", ")").into_iter().next()) {
         stage.lab.arrange(Arrange::Lock { vmid, lock: Some(lock) });
     }
 }
 
-/// A list shows who is there, and nobody else is.
-fn listed(stage: &Stage<'_>, kind: &str, recording: &Recording) {
-    let Some(rows) = recording.data().as_array().filter(|_| recording.request["auth"] == "root") else { return };
-    for vmid in config::known(stage.all, kind) {
-        stage.lab.arrange(Arrange::NoGuest(vmid));
+/// Whether the guest ran when the recording was made, as far as the question tells.
+fn runs(question: &Question) -> bool {
+    let steps = question.steps();
+    if question.says("not running") && !question.says("agent is not running") && !question.says("Agent is not running")
+    {
+        return false;
     }
-    for row in rows {
-        let Some(vmid) = row["vmid"].as_u64().and_then(|vmid| u32::try_from(vmid).ok()) else { continue };
-        let mut config = config::nearest(stage.all, kind, vmid, recording.seq);
-        config::fit(&mut config, kind, vmid, row);
-        stage.lab.arrange(Arrange::Guest { vmid, kind: kind.to_owned(), config });
-        stage.lab.arrange(Arrange::Running { vmid, running: row["status"] == "running" });
+    if question.says("is running") || question.says("already running") || question.says("hotplug problem") {
+        return true;
+    }
+    match steps.get(4..).unwrap_or_default() {
+        ["agent", ..]
+        | ["sendkey" | "vncproxy" | "termproxy" | "monitor"]
+        | ["status", "reset" | "suspend" | "resume" | "reboot"] => true,
+        ["status", "shutdown"] => {
+            question.limited || question.says("got timeout") || question.says("interrupt") || question.says("overruled")
+        }
+        ["config" | "snapshot" | "resize" | "clone" | "unlink" | "move_disk", ..] => question.limited,
+        _ => false,
     }
 }
 
 /// A guest that was made was not there, unless the answer says that it was.
-async fn created(stage: &Stage<'_>, kind: &str, recording: &Recording, told: &Told) {
-    let Some(vmid) = recording.given("vmid").and_then(|vmid| vmid.parse().ok()) else { return };
-    let exists = told.says("already exists") || recording.given("force") == Some("1");
+async fn created(stage: &Stage<'_>, kind: &str, question: &Question) {
+    let Some(vmid) = question.given("vmid").and_then(|vmid| vmid.parse().ok()) else { return };
+    let exists = question.says("already exists") || question.given("force") == Some("1");
     if exists {
-        let config = config::nearest(stage.all, kind, vmid, recording.seq);
+        let config = config::nearest(stage.known, kind, vmid, question.seq);
         stage.lab.arrange(Arrange::Guest { vmid, kind: kind.to_owned(), config });
     } else {
         stage.lab.arrange(Arrange::NoGuest(vmid));
     }
-    if let Some(source) = recording.given("ostemplate")
-        && told.went_well(recording)
+    if let Some(source) = question.given("ostemplate")
+        && question.went_well()
     {
-        let of = (recording.given("restore") == Some("1")).then_some(300);
+        let of = source.split('-').nth(2).filter(|_| source.contains(":backup/")).and_then(|vmid| vmid.parse().ok());
         stage.lab.arrange(Arrange::Volume { id: source.to_owned(), vmid: of });
     }
     // A storage that the recording could name was defined before.
-    for storage in config::storages(recording) {
-        let define = stage.all.iter().find(|other| {
-            other.method() == "POST"
-                && other.path() == "/storage"
-                && other.status() == 200
-                && other.given("storage") == Some(&storage)
+    for storage in config::storages(question) {
+        let define = stage.known.writes().find(|other| {
+            other.question.method() == "POST"
+                && other.question.path() == "/storage"
+                && other.question.given("storage") == Some(&storage)
         });
         if let Some(define) = define
-            && recording.status() == 200
+            && question.status == 200
         {
-            stage.call("POST", "/storage", &define.request["form"]).await;
+            stage.repeat(define).await;
         }
     }
 }
 
-/// Snapshots that the recording names are there, unless it says that they are not, or makes them.
-fn snapshots(stage: &Stage<'_>, vmid: u32, rest: &[&str], recording: &Recording, told: &Told) {
+/// Snapshots that the request names are there, unless the answer says that they are not, or it makes them.
+fn snapshots(stage: &Stage<'_>, vmid: u32, rest: &[&str], question: &Question) {
     let rows = match rest {
-        ["snapshot"] if recording.method() == "GET" => recording.data().as_array().cloned().unwrap_or_default(),
+        ["snapshot"] if question.method() == "GET" => return,
         ["snapshot"] => {
-            told.missing("snapshot name '", "' already used").into_iter().map(|name| json!({"name": name})).collect()
+            question.named("snapshot name '", "' already used").into_iter().map(|name| json!({"name": name})).collect()
         }
-        ["snapshot", name, ..] if !told.says("does not exist") => vec![json!({"name": name})],
-        ["config"] => match config::query(recording, "snapshot") {
-            Some(name) if recording.status() == 200 => {
-                let mut row = recording.data().clone();
-                row["name"] = json!(name);
-                row["config"] = recording.data().clone();
-                vec![row]
-            }
+        ["snapshot", name, ..] if !question.says("does not exist") => vec![snapshot(stage, name)],
+        ["config"] => match question.queried("snapshot") {
+            Some(name) if question.status == 200 => vec![snapshot(stage, &name)],
             _ => return,
         },
         _ => return,
@@ -155,14 +260,22 @@ fn snapshots(stage: &Stage<'_>, vmid: u32, rest: &[&str], recording: &Recording,
     stage.lab.arrange(Arrange::Snapshots { vmid, rows });
 }
 
-/// What is copied from, as the log of the copy tells, and nothing where the copy goes.
-fn copied(stage: &Stage<'_>, kind: &str, vmid: u32, recording: &Recording, told: &Told) {
-    let Some(new) = recording.given("newid").and_then(|vmid| vmid.parse().ok()) else { return };
-    if !told.says("already exists") && !told.says("config file already exists") {
+/// A snapshot as some list shows it.
+fn snapshot(stage: &Stage<'_>, name: &str) -> Value {
+    let lists = stage.known.reads().filter(|other| other.question.path().ends_with("/snapshot"));
+    let mut rows = lists.flat_map(|list| list.data().as_array().into_iter().flatten());
+    rows.find(|row| row["name"] == name).cloned().unwrap_or_else(|| json!({"name": name}))
+}
+
+/// Nothing is where a copy goes, unless the answer says so.
+fn copied(stage: &Stage<'_>, kind: &str, vmid: u32, question: &Question) {
+    let Some(new) = question.given("newid").and_then(|vmid| vmid.parse().ok()) else { return };
+    if !question.says("already exists") {
         stage.lab.arrange(Arrange::NoGuest(new));
     }
-    if told.says("create linked clone") {
-        let mut config = config::of(stage.all, kind, vmid, recording);
+    // A copy that nothing says to be a full one is linked: what it is of was a template.
+    if question.given("full").is_none() && question.status == 200 {
+        let mut config = config::of(stage.known, kind, vmid, question);
         config::template(&mut config, vmid);
         stage.lab.arrange(Arrange::Guest { vmid, kind: kind.to_owned(), config });
     }
@@ -170,7 +283,7 @@ fn copied(stage: &Stage<'_>, kind: &str, vmid: u32, recording: &Recording, told:
 
 /// A linked clone of the guest.
 fn linked(stage: &Stage<'_>, kind: &str, vmid: u32) {
-    let mut config = config::nearest(stage.all, kind, vmid, 0);
+    let mut config = config::nearest(stage.known, kind, vmid, 0);
     config::template(&mut config, vmid);
     stage.lab.arrange(Arrange::Guest { vmid, kind: kind.to_owned(), config: config.clone() });
     let new = vmid + 1;
@@ -183,60 +296,37 @@ fn linked(stage: &Stage<'_>, kind: &str, vmid: u32) {
     stage.lab.arrange(Arrange::Guest { vmid: new, kind: kind.to_owned(), config });
 }
 
-/// Files that were read were there; processes whose end was read had been started.
-async fn inside(stage: &mut Stage<'_>, vmid: u32, recording: &Recording) {
-    if let Some(path) = config::query(recording, "file")
-        && let Some(content) = recording.data()["content"].as_str()
-    {
-        let content = content.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
-        stage.lab.arrange(Arrange::File { vmid, path, content });
-    }
-    let Some(pid) = config::query(recording, "pid") else { return };
-    if recording.status() != 200 {
+/// Processes whose end is read had been started, by the request that was answered with their id.
+async fn inside(stage: &mut Stage<'_>, vmid: u32, question: &Question) {
+    let Some(pid) = question.queried("pid") else { return };
+    if question.status != 200 {
         // One that is gone was read to its end before.
         stage.call("GET", &format!("/nodes/pve1/qemu/{vmid}/agent/exec-status?pid={pid}"), &Value::Null).await;
         return;
     }
-    let of_pid = |other: &&Recording| other.data()["pid"].to_string() == pid && other.url().ends_with("/agent/exec");
-    let data = recording.data();
-    let command = match stage.all.iter().find(of_pid) {
-        Some(began) => began.request["form"].clone(),
-        None if data["exited"] == 0 => json!([["command", "sleep"], ["command", "60"]]),
-        None if data["exited"] == 1 => {
-            let line = |key: &str, to: &str| match data[key].as_str() {
-                Some(text) => format!("echo {}{to};", text.trim_end()),
-                None => String::new(),
-            };
-            let script = format!("{}{} exit {}", line("out-data", ""), line("err-data", " >&2"), data["exitcode"]);
-            json!([["command", "sh"], ["command", "-c"], ["command", script]])
-        }
-        None => return,
-    };
-    let began = stage.call("POST", &format!("/nodes/pve1/qemu/{vmid}/agent/exec"), &command).await;
+    let began = stage
+        .known
+        .others()
+        .find(|other| other.data()["pid"].to_string() == pid && other.question.url().ends_with("/agent/exec"));
+    let Some(began) = began else { return };
+    let began = stage.repeat(began).await;
     stage.rename(&format!("pid={pid}"), &format!("pid={}", began["data"]["pid"]));
 }
 
 /// Whether HA manages the guest.
-async fn managed(stage: &Stage<'_>, kind: &str, vmid: u32, recording: &Recording, told: &Told) {
+async fn managed(stage: &Stage<'_>, kind: &str, vmid: u32, question: &Question, was: bool) {
     let sid = format!("{}:{vmid}", if kind == "qemu" { "vm" } else { "ct" });
-    let by_task = recording.data().as_str().is_some_and(|upid| upid.contains(":hast") || upid.contains(":hamigrate"));
-    if told.says("used in HA resources") || by_task || recording.data()["ha"]["managed"] == 1 {
+    let by_task = question.begun.as_deref().is_some_and(|begun| begun.starts_with("ha"));
+    if question.says("used in HA resources") || by_task || was {
         stage.call("POST", "/cluster/ha/resources", &json!({"sid": sid})).await;
     } else {
         stage.call("DELETE", &format!("/cluster/ha/resources/{sid}"), &Value::Null).await;
     }
 }
 
-/// A shutdown that goes on and on, where the recording's task met one.
-async fn overruled(stage: &mut Stage<'_>, kind: &str, vmid: u32, told: &Told) {
-    if !(told.says("overruled") || told.says("can't lock file")) {
-        return;
-    }
+/// A shutdown that goes on and on.
+async fn shutdown(stage: &mut Stage<'_>, kind: &str, vmid: u32) {
     stage.lab.arrange(Arrange::Running { vmid, running: true });
     let path = format!("/api2/json/nodes/pve1/{kind}/{vmid}/status/shutdown");
-    let began = stage.ask("POST", &path, &json!({"timeout": "60"})).await;
-    if let (Some(own), Some(recorded)) = (began["data"].as_str(), told.missing("tasks: ", "lab:").first()) {
-        let recorded = format!("{recorded}lab:");
-        stage.stand_in(&recorded, own);
-    }
+    stage.ask("POST", &path, &json!({"timeout": "60"})).await;
 }

@@ -9,7 +9,7 @@ mod volumes;
 use lab::Arrange;
 use serde_json::{Value, json};
 
-use crate::recording::Recording;
+use crate::question::Question;
 use crate::stage::Stage;
 
 const SDN: &str = "/cluster/sdn";
@@ -34,50 +34,40 @@ fn ours(path: &str) -> bool {
         || path.contains("/firewall/")
 }
 
-pub fn decoded(text: &str) -> String {
-    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
-}
-
-pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
-    let path = decoded(recording.path());
-    volumes::sources(stage, recording);
+pub async fn before(stage: &mut Stage<'_>, question: &Question, missing: bool) {
+    let path = question.plain_path();
+    volumes::sources(stage, question).await;
     if !ours(&path) {
         return;
     }
     volumes::settled(stage).await;
-    let ok = recording.status() == 200;
+    let ok = question.status == 200;
     if path.starts_with(SDN) {
-        network(stage, recording, &path).await;
+        network(stage, question, &path).await;
     }
     if path.starts_with("/pools") {
-        return pools::before(stage, recording, &path);
+        return pools::before(stage, question, &path);
     }
-    said(stage, recording, &path).await;
-    match recording.method() {
-        // Others do not see everything.
-        "GET" if ok && matches!(recording.request["auth"].as_str(), Some("root" | "full")) => {
-            let (_, query) = recording.url().split_once('?').unwrap_or_default();
-            let read = if query.is_empty() { path } else { format!("{path}?{query}") };
-            stage.lab.arrange(Arrange::Shows { read, data: recording.data().clone() });
-        }
-        "GET" if recording.message().contains("not found") => stage.lab.arrange(Arrange::Gone(path)),
+    said(stage, question, &path).await;
+    match question.method() {
+        "GET" if question.refusal.contains("not found") => stage.lab.arrange(Arrange::Gone(path)),
         "POST" => {
-            if !recording.complaint().contains("already ")
-                && let Some(made) = made(recording)
+            if !question.complaint().contains("already ")
+                && let Some(made) = made(question)
             {
                 stage.lab.arrange(Arrange::Gone(made));
             }
             if ok {
-                needs(stage, recording).await;
+                needs(stage, question).await;
             }
         }
         "PUT" | "DELETE" if ok => {
-            volumes::before(stage, recording, &path);
+            volumes::before(stage, question, &path, missing);
             let kept = path.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('/');
             if kept.ends_with("/rules") {
-                rules(stage, recording, &path).await;
+                rules(stage, question, &path).await;
             } else {
-                if recording.method() == "DELETE" && (path.contains("/ipset/") || path.contains("/groups/")) {
+                if question.method() == "DELETE" && (path.contains("/ipset/") || path.contains("/groups/")) {
                     let whole = path.split('/').count() <= 5 || !path.contains("/ipset/");
                     if whole {
                         stage.lab.arrange(Arrange::Gone(path.clone()));
@@ -91,8 +81,8 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
 }
 
 /// What refusals tell.
-async fn said(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
-    let message = recording.message().to_owned();
+async fn said(stage: &mut Stage<'_>, question: &Question, path: &str) {
+    let message = question.refusal.clone();
     let quoted = |after: &str| {
         let rest = message.split_once(after)?.1;
         Some(rest.split('\'').next().unwrap_or_default().to_owned())
@@ -103,7 +93,7 @@ async fn said(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
     if let Some(name) = quoted("storage '").filter(|_| message.contains("is disabled")) {
         let data = json!({"storage": name, "type": "dir", "path": format!("/srv/{name}"), "content": "images,iso", "disable": 1});
         stage.lab.arrange(Arrange::Shows { read: format!("/storage/{name}"), data });
-    } else if recording.status() == 200 || message.contains("unable to create image") {
+    } else if question.status == 200 || message.contains("unable to create image") {
         // The storage of a path was there.
         let steps: Vec<&str> = path.split('/').collect();
         if let ["", "nodes", _, "storage", name, ..] = steps.as_slice() {
@@ -111,7 +101,7 @@ async fn said(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
         }
     }
     let absent = ["no such", "does not exist", "not found", "not HA managed", "No such job"];
-    if matches!(recording.method(), "PUT" | "DELETE") && absent.iter().any(|text| message.contains(text)) {
+    if matches!(question.method(), "PUT" | "DELETE") && absent.iter().any(|text| message.contains(text)) {
         stage.lab.arrange(Arrange::Gone(path.to_owned()));
     }
     if message.contains("is not empty") {
@@ -127,21 +117,26 @@ async fn said(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
         below(stage, &format!("{path}/subnets")).await;
     }
     if message.contains("already defined") {
-        needs(stage, recording).await;
+        needs(stage, question).await;
     }
 }
 
 /// The path of what a request that makes something makes.
-fn made(recording: &Recording) -> Option<String> {
-    let path = decoded(recording.path());
+pub fn made(question: &Question) -> Option<String> {
+    let path = question.plain_path();
     let last = path.rsplit('/').next()?;
     let key = match last {
         "storage" if path == "/storage" => "storage",
         "content" => {
             let storage = path.rsplit('/').nth(1)?;
-            let (vmid, name) = (recording.given("vmid")?, recording.given("filename")?);
+            let (vmid, name) = (question.given("vmid")?, question.given("filename")?);
             return Some(format!("{path}/{storage}:{vmid}/{name}"));
         }
+        "users" => "userid",
+        "roles" => "roleid",
+        "groups" if path.starts_with("/access") => "groupid",
+        "domains" => "realm",
+        "pools" => "poolid",
         "zones" => "zone",
         "vnets" => "vnet",
         "controllers" => "controller",
@@ -153,7 +148,7 @@ fn made(recording: &Recording) -> Option<String> {
         // The id of a subnet begins with the zone, which the request does not name.
         _ => return None,
     };
-    Some(format!("{path}/{}", recording.given(key)?))
+    Some(format!("{path}/{}", question.given(key)?))
 }
 
 /// Makes sure that something is there, by the recorded request that made it.
@@ -162,13 +157,13 @@ pub async fn present(stage: &mut Stage<'_>, path: &str) {
     if !there["data"].is_null() {
         return;
     }
-    let all = stage.all;
-    let maker = all
-        .iter()
-        .find(|other| other.method() == "POST" && other.status() == 200 && made(other).as_deref() == Some(path));
+    let maker = stage
+        .known
+        .writes()
+        .find(|other| other.question.method() == "POST" && made(&other.question).as_deref() == Some(path));
     if let Some(maker) = maker {
-        Box::pin(needs(stage, maker)).await;
-        stage.call("POST", &decoded(maker.path()), &maker.request["form"]).await;
+        Box::pin(needs(stage, &maker.question)).await;
+        stage.repeat(maker).await;
     } else if let Some((list, id)) = path.rsplit_once('/')
         && let Some(form) = plain(list, id)
     {
@@ -195,41 +190,40 @@ fn plain(list: &str, id: &str) -> Option<Value> {
 
 /// Makes something below a path, as some recording did.
 async fn below(stage: &mut Stage<'_>, path: &str) {
-    let all = stage.all;
     let maker =
-        all.iter().find(|other| other.method() == "POST" && other.status() == 200 && decoded(other.path()) == path);
+        stage.known.writes().find(|other| other.question.method() == "POST" && other.question.plain_path() == path);
     if let Some(maker) = maker {
-        stage.call("POST", path, &maker.request["form"]).await;
+        stage.repeat(maker).await;
     }
 }
 
 /// Makes sure that what a request names is there.
-async fn needs(stage: &mut Stage<'_>, recording: &Recording) {
-    let path = decoded(recording.path());
+async fn needs(stage: &mut Stage<'_>, question: &Question) {
+    let path = question.plain_path();
     for list in ["/ipset/", "/groups/", "/sdn/vnets/", "/resources/"] {
         if let Some((start, rest)) = path.split_once(list) {
             let name = rest.split('/').next().unwrap_or_default();
             present(stage, &format!("{start}{list}{name}")).await;
         }
     }
-    if let Some(zone) = recording.given("zone").filter(|_| path.ends_with("/vnets")) {
+    if let Some(zone) = question.given("zone").filter(|_| path.ends_with("/vnets")) {
         present(stage, &format!("{SDN}/zones/{zone}")).await;
     }
-    let targets = &recording.request["form"]["target"];
+    let targets = &question.request["form"]["target"];
     let targets = targets.as_array().cloned().unwrap_or_else(|| vec![targets.clone()]);
     for target in targets.iter().filter_map(Value::as_str) {
         for kind in ["gotify", "sendmail", "smtp", "webhook"] {
             present(stage, &format!("/cluster/notifications/endpoints/{kind}/{target}")).await;
         }
     }
-    volumes::programs(stage, recording);
+    volumes::programs(stage, question);
 }
 
 /// Positions that are named are there.
-async fn rules(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
+async fn rules(stage: &mut Stage<'_>, question: &Question, path: &str) {
     let (list, pos) = path.rsplit_once('/').unwrap_or((path, "0"));
     let most =
-        [Some(pos), recording.given("moveto")].into_iter().flatten().filter_map(|pos| pos.parse::<usize>().ok()).max();
+        [Some(pos), question.given("moveto")].into_iter().flatten().filter_map(|pos| pos.parse::<usize>().ok()).max();
     for _ in 0..=most.unwrap_or_default() {
         let there = stage.ask("GET", &format!("/api2/json{list}"), &Value::Null).await;
         if there["data"].as_array().is_some_and(|rules| rules.len() > most.unwrap_or_default()) {
@@ -241,18 +235,18 @@ async fn rules(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
 }
 
 /// The lock of the network is held by the token that a request names, or by one that it does not.
-async fn network(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
-    let (_, query) = recording.url().split_once('?').unwrap_or_default();
+async fn network(stage: &mut Stage<'_>, question: &Question, path: &str) {
+    let (_, query) = question.url().split_once('?').unwrap_or_default();
     let queried = query.split('&').find_map(|pair| pair.strip_prefix("lock-token="));
-    let held = recording.given("lock-token").or(queried).map(str::to_owned);
-    let other = recording.message().contains("invalid lock token").then(|| "another".to_owned());
+    let held = question.given("lock-token").or(queried).map(str::to_owned);
+    let other = question.refusal.contains("invalid lock token").then(|| "another".to_owned());
     stage.lab.arrange(Arrange::NetworkLock(held.or(other)));
-    if recording.message().contains("undefined type")
-        && let Some(zone) = recording.given("zone")
+    if question.refusal.contains("undefined type")
+        && let Some(zone) = question.given("zone")
     {
         stage.lab.arrange(Arrange::Gone(format!("{SDN}/zones/{zone}")));
     }
-    if path == "/cluster/sdn/lock" && recording.method() == "POST" && recording.status() == 200 {
+    if path == "/cluster/sdn/lock" && question.method() == "POST" && question.status == 200 {
         stage.call("PUT", SDN, &json!({})).await;
     }
 }

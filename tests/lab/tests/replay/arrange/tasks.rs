@@ -1,96 +1,52 @@
-//! Tasks of the past: a list says which there were, and how many in all; a status and a log tell of one.
+//! Tasks that were begun elsewhere: what other recordings show of one that a request names.
 
 use lab::Arrange;
-use percent_encoding::percent_decode_str;
-use serde_json::Value;
 
-use crate::recording::Recording;
+use crate::question::Question;
 use crate::stage::Stage;
 
-pub fn before(stage: &mut Stage<'_>, recording: &Recording) {
-    let steps = recording.steps();
-    match (steps.as_slice(), recording.method(), recording.status()) {
-        (["nodes", _, "tasks"] | ["cluster", "tasks"], "GET", 200) => list(stage, recording),
-        (["cluster", "log"], "GET", 200) => log_of_cluster(stage, recording),
-        (["nodes", _, "tasks", upid, ..], _, status) if !recording.response["json"]["errors"]["upid"].is_string() => {
-            let upid = percent_decode_str(upid).decode_utf8_lossy().into_owned();
-            let unknown = recording.data().to_string().contains("unable to open file");
-            if unknown || status == 595 {
-                return;
+pub fn before(stage: &mut Stage<'_>, question: &Question) {
+    let path = question.plain_path();
+    let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
+    let ["nodes", _, "tasks", upid, ..] = steps.as_slice() else { return };
+    let unknown = question.says("no such task") || question.says("unable to parse") || question.status == 595;
+    if unknown || question.of_task().is_some() {
+        return;
+    }
+    let mut log: Vec<String> = Vec::new();
+    let mut status: Option<String> = None;
+    let mut seen = !question.refusal.is_empty() || question.method() == "DELETE";
+    for other in stage.known.others() {
+        let data = other.data();
+        if other.question.plain_path().contains(upid) && other.shows() {
+            seen = true;
+            status = data["exitstatus"].as_str().map(str::to_owned).or(status);
+            let lines = data.as_array().into_iter().flatten().filter_map(|line| line["t"].as_str());
+            let text = other.response["text"].as_str().unwrap_or_default().lines();
+            let lines: Vec<String> = lines.chain(text).map(str::to_owned).collect();
+            if lines.len() > log.len() && lines != ["no content"] {
+                log = lines;
             }
-            stage.lab.arrange(Arrange::NoTasks);
-            stage.forget(&upid);
-            one(stage, recording, upid);
         }
-        _ => {}
-    }
-}
-
-fn one(stage: &Stage<'_>, recording: &Recording, upid: String) {
-    let data = recording.data();
-    let running = data["status"] == "running" || (recording.method() == "DELETE" && recording.status() == 200);
-    let mut log: Vec<String> =
-        data.as_array().into_iter().flatten().filter_map(|line| line["t"].as_str()).map(str::to_owned).collect();
-    if let Some(text) = recording.response["text"].as_str() {
-        log = text.lines().map(str::to_owned).collect();
-    }
-    if log == ["no content"] {
-        log.clear();
-    }
-    let total = recording.response["json"]["total"].as_u64().unwrap_or_default();
-    while (log.len() as u64) < total && !log.is_empty() || (log.is_empty() && total > 1) {
-        log.resize(usize::try_from(total).unwrap_or_default(), String::new());
-    }
-    let status = data["exitstatus"].as_str().unwrap_or("OK");
-    let status = (!running).then(|| status.to_owned());
-    stage.lab.arrange(Arrange::Task { upid, status, ended: 0, log });
-}
-
-/// The rows of a list, oldest first, and as many more as it counts: newer ones where it does not start with the newest.
-fn list(stage: &Stage<'_>, recording: &Recording) {
-    stage.lab.arrange(Arrange::NoTasks);
-    let rows = recording.data().as_array().cloned().unwrap_or_default();
-    let total = recording.response["json"]["total"].as_u64().unwrap_or(rows.len() as u64);
-    let query = recording.url().split_once('?').map_or("", |(_, query)| query);
-    let asked = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-    let newer = asked("start").and_then(|start| start.parse::<u64>().ok()).unwrap_or(0);
-    let older = total.saturating_sub(newer).saturating_sub(rows.len() as u64);
-    let kind = asked("typefilter").unwrap_or("qmstart");
-    let id = asked("vmid").unwrap_or("100");
-    let status = if query.contains("error") { "failed" } else { "OK" };
-    let filler = |nth: u64, start: u64| Arrange::Task {
-        upid: format!("UPID:pve1:{:08X}:{:08X}:{:08X}:{kind}:{id}:root@pam!lab:", 0x100 + nth, nth, start + nth),
-        status: Some(status.to_owned()),
-        ended: i64::try_from(start + nth).unwrap_or_default(),
-        log: Vec::new(),
-    };
-    for nth in 0..older {
-        stage.lab.arrange(filler(nth, 0x6000_0000));
-    }
-    for row in rows.iter().rev() {
-        put(stage, row);
-    }
-    for nth in 0..newer {
-        stage.lab.arrange(filler(nth, 0x7000_0000));
-    }
-}
-
-fn put(stage: &Stage<'_>, row: &Value) {
-    let status = row["status"].as_str().filter(|status| *status != "RUNNING").map(str::to_owned);
-    let ended = row["endtime"].as_i64().unwrap_or_default();
-    let upid = row["upid"].as_str().unwrap_or_default().to_owned();
-    stage.lab.arrange(Arrange::Task { upid, status, ended, log: Vec::new() });
-}
-
-/// The cluster's log tells of tasks as they begin and end.
-fn log_of_cluster(stage: &Stage<'_>, recording: &Recording) {
-    stage.lab.arrange(Arrange::NoTasks);
-    for row in recording.data().as_array().into_iter().flatten().rev() {
-        let message = row["msg"].as_str().unwrap_or_default();
-        if let Some((upid, status)) = message.strip_prefix("end task ").and_then(|rest| rest.split_once(": ")) {
-            let ended = row["time"].as_i64().unwrap_or_default();
-            let upid = format!("{upid}:");
-            stage.lab.arrange(Arrange::Task { upid, status: Some(status.to_owned()), ended, log: Vec::new() });
+        for row in data.as_array().into_iter().flatten().filter(|row| row["upid"] == *upid) {
+            seen = true;
+            status = row["status"].as_str().filter(|status| *status != "RUNNING").map(str::to_owned).or(status);
         }
+        // Who began it tells that it was there.
+        seen |= other.data() == *upid;
     }
+    if !seen {
+        return;
+    }
+    let last = log.last().map(String::as_str).unwrap_or_default();
+    let told = last.strip_prefix("TASK ERROR: ").or_else(|| last.strip_prefix("TASK ").filter(|_| last == "TASK OK"));
+    let status = status.or_else(|| told.map(str::to_owned)).unwrap_or_else(|| "OK".to_owned());
+    let stopped = question.method() == "DELETE" && question.status == 200;
+    if log.is_empty() && status != "unexpected status" {
+        log.push(if status == "OK" { "TASK OK".to_owned() } else { format!("TASK ERROR: {status}") });
+    }
+    let status = (!question.early && !stopped).then_some(status);
+    stage.lab.arrange(Arrange::NoTasks);
+    stage.forget(upid);
+    stage.lab.arrange(Arrange::Task { upid: (*upid).to_owned(), status, ended: 0, log });
 }

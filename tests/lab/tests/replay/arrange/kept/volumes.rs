@@ -3,16 +3,8 @@
 use lab::Arrange;
 use serde_json::{Value, json};
 
-use crate::recording::Recording;
+use crate::question::Question;
 use crate::stage::Stage;
-
-/// What the task that a recording began ended with, and its log, as far as they are recorded.
-fn task(stage: &Stage<'_>, recording: &Recording) -> String {
-    let of = |end: &str| stage.all.iter().find(|other| other.name == format!("{}{end}", recording.name));
-    let status = of("__task_status").map(|status| status.data()["exitstatus"].as_str().unwrap_or_default().to_owned());
-    let log = of("__task_log").map(|log| log.data().to_string());
-    [status, log].into_iter().flatten().collect()
-}
 
 /// Waits for tasks that remove or copy, so that none works on what is arranged next.
 pub async fn settled(stage: &mut Stage<'_>) {
@@ -29,25 +21,25 @@ pub async fn settled(stage: &mut Stage<'_>) {
 }
 
 /// The volume of a path was there, protected or not, as the end of the task tells.
-pub fn before(stage: &mut Stage<'_>, recording: &Recording, path: &str) {
+pub fn before(stage: &mut Stage<'_>, question: &Question, path: &str, missing: bool) {
     if !path.contains("/content/") {
         return;
     }
-    let told = task(stage, recording);
-    if told.contains("does not exist") {
+    if missing || question.says("does not exist") {
         stage.lab.arrange(Arrange::Gone(path.to_owned()));
         return;
     }
-    let protected = u8::from(told.contains("protected volume"));
+    let protected = u8::from(question.says("protected volume"));
     stage.lab.arrange(Arrange::Shows { read: path.to_owned(), data: json!({"protected": protected}) });
 }
 
-/// A backup that is restored was there.
-pub fn sources(stage: &mut Stage<'_>, recording: &Recording) {
-    for name in ["ostemplate", "archive"] {
-        if let Some(id) = recording.given(name).filter(|id| id.contains(":backup/"))
-            && recording.status() == 200
-            && !task(stage, recording).contains("does not exist")
+/// A backup that is restored was there, of the guest that its name tells.
+pub async fn sources(stage: &mut Stage<'_>, question: &Question) {
+    for name in ["ostemplate", "archive", "volume"] {
+        let named = question.given(name).map(str::to_owned).or_else(|| question.queried(name));
+        if let Some(id) = named.filter(|id| id.contains(":backup/"))
+            && question.status == 200
+            && !question.says("does not exist")
         {
             let storage = id.split(':').next().unwrap_or_default();
             let read = format!("/nodes/pve1/storage/{storage}/content/{id}");
@@ -57,9 +49,8 @@ pub fn sources(stage: &mut Stage<'_>, recording: &Recording) {
 }
 
 /// Programs are there, unless the task says that they were not.
-pub fn programs(stage: &mut Stage<'_>, recording: &Recording) {
-    let told = task(stage, recording);
+pub fn programs(stage: &mut Stage<'_>, question: &Question) {
     let name = "sendmail";
-    let there = !told.contains(&format!("unable to find command '{name}'"));
+    let there = !question.says(&format!("unable to find command '{name}'"));
     stage.lab.arrange(Arrange::Program { name: name.to_owned(), there });
 }

@@ -5,17 +5,10 @@ use std::collections::BTreeMap;
 use lab::Arrange;
 use serde_json::{Value, json};
 
-use crate::recording::Recording;
 use crate::stage::Stage;
 
-pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
-    if recording.steps() == ["cluster", "metrics", "export"] && recording.status() == 200 {
-        metrics(stage, recording.data());
-    }
-    if recording.steps() != ["cluster", "resources"] || recording.status() != 200 || recording.data().is_null() {
-        return;
-    }
-    let rows: Vec<&Value> = recording.data().as_array().into_iter().flatten().collect();
+pub async fn all(stage: &Stage<'_>, data: &Value) {
+    let rows: Vec<&Value> = data.as_array().into_iter().flatten().collect();
     let of = |kind: &str| rows.iter().copied().filter(|row| row["type"] == kind).collect::<Vec<_>>();
     let guests: Vec<&Value> = of("qemu").into_iter().chain(of("lxc")).collect();
     if !guests.is_empty() {
@@ -52,7 +45,7 @@ pub async fn before(stage: &mut Stage<'_>, recording: &Recording) {
 }
 
 /// Figures of the node are put as they were; guests have what their figures tell.
-fn metrics(stage: &Stage<'_>, data: &Value) {
+pub fn metrics(stage: &Stage<'_>, data: &Value) {
     let mut of: BTreeMap<&str, serde_json::Map<String, Value>> = BTreeMap::new();
     for row in data["data"].as_array().into_iter().flatten() {
         of.entry(text(row, "id")).or_default().insert(text(row, "metric").to_owned(), row["value"].clone());
