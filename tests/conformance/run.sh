@@ -131,7 +131,7 @@ done
 for server in http stdio; do
   [ "$server" = http ] && era=modern || era=legacy
   calls $era $server list_clusters '{}' 's.items[0].cluster === "lab" && s.items[0].answers === true'
-  calls $era $server list_guests '{"limit": 5}' 's.items.length === 5 && s.total === 40 && typeof s.next_cursor === "string"'
+  calls $era $server list_guests '{"limit": 5}' 's.items.length === 5 && s.total === 46 && typeof s.next_cursor === "string"'
   calls $era $server list_guests '{"type": "lxc", "status": "running", "fields": ["vmid", "type", "status"]}' \
     's.items.length > 0 && s.items.every((g) => g.type === "lxc" && g.status === "running" && !("name" in g))'
   calls $era $server get_guest '{"cluster": "lab", "vmid": 100}' 'JSON.stringify(s).includes("100")'
@@ -139,17 +139,17 @@ for server in http stdio; do
   calls $era $server describe_operation '{"operation": "GET /nodes/{node}/qemu/{vmid}/config"}' 'JSON.stringify(s).includes("vmid")'
   calls $era $server read '{"cluster": "lab", "reads": [{"operation": "GET /version"}, {"operation": "GET /nodes/{node}/qemu/{vmid}/config", "arguments": {"vmid": 100}}, {"operation": "GET /nodes/{node}/storage", "arguments": {"node": "pve1"}, "fields": ["storage"]}]}' \
     's.results.length === 3 && s.results.every((one) => one.error === undefined)'
-  calls $era $server-nodes get_nodes '{}' 's.items.some((n) => n.node === "pve1" && n.status === "online")'
-  calls $era $server-nodes get_node_status '{"node": "pve1"}' 's.uptime > 0'
-  calls $era $server-storage get_storage '{"node": "pve1"}' 's.items.some((one) => typeof one.storage === "string")'
-  calls $era $server-guests get_vms '{"limit": 3}' 's.items.length === 3 && s.items.every((g) => g.type === "qemu")'
-  calls $era $server-guests get_vm_config '{"vmid": 100}' 'Object.keys(s).length > 3'
-  calls $era $server-tasks list_tasks '{"node": "pve1", "limit": 2}' 's.items.length === 2 && s.items[0].upid.startsWith("UPID:pve1:")'
+  calls $era $server-nodes get_nodes '{"cluster": "lab"}' 's.items.some((n) => n.node === "pve1" && n.status === "online")'
+  calls $era $server-nodes get_node_status '{"cluster": "lab", "node": "pve1"}' 's.uptime > 0'
+  calls $era $server-storage get_storage '{"cluster": "lab", "node": "pve1"}' 's.items.some((one) => typeof one.storage === "string")'
+  calls $era $server-guests get_vms '{"cluster": "lab", "limit": 3}' 's.items.length === 3 && s.items.every((g) => g.type === "qemu")'
+  calls $era $server-guests get_vm_config '{"cluster": "lab", "vmid": 100}' 'Object.keys(s).length > 3'
+  calls $era $server-tasks list_tasks '{"cluster": "lab", "node": "pve1", "limit": 2}' 's.items.length === 2 && s.items[0].upid.startsWith("UPID:pve1:")'
   upid=$("$node" -p "JSON.parse(require('fs').readFileSync('$work/out', 'utf8')).result?.structuredContent?.items?.[0]?.upid ?? 'none'" 2>/dev/null || echo none)
-  calls $era $server-tasks get_task_status "{\"node\": \"pve1\", \"upid\": \"$upid\"}" '["running", "stopped"].includes(s.status)'
+  calls $era $server-tasks get_task_status "{\"cluster\": \"lab\", \"node\": \"pve1\", \"upid\": \"$upid\"}" '["running", "stopped"].includes(s.status)'
   refuses $era $server get_guest '{"cluster": "lab", "vmid": 999999}' 'not_found'
   refuses $era $server get_guest '{"cluster": "elsewhere", "vmid": 100}' 'no_such_cluster'
-  refuses $era $server-nodes get_node_status '{"node": "pve1/qemu/999"}' 'invalid_arguments'
+  refuses $era $server-nodes get_node_status '{"cluster": "lab", "node": "pve1/qemu/999"}' 'invalid_arguments'
 done
 status=0
 inspect modern http-no-token --method tools/list --stored-auth-only || true

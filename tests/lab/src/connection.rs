@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use crate::answer::{Answer, Ending};
-use crate::gate::{self, From, Shared};
+use crate::gate::{self, Shared, Via};
 use body::Body;
 use head::{Head, Reading};
 
@@ -31,12 +31,12 @@ const AHEAD: usize = 64 * 1024;
 struct Over;
 
 /// Answers the requests of a connection until it ends.
-pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(shared: &Arc<Shared>, from: &From, stream: S) {
+pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(shared: &Arc<Shared>, via: &Via, stream: S) {
     let mut wire = Wire { stream, buffer: BytesMut::new() };
     for nth in 1..=REQUESTS {
         let Ok(head) = wire.head(shared).await else { break };
         let ending = head.ending(nth == REQUESTS);
-        let Ok(answer) = wire.answer(shared, from, &head).await else { break };
+        let Ok(answer) = wire.answer(shared, via, &head).await else { break };
         let ending = answer.ending(ending);
         if wire.send(&answer.on_wire(ending, head.wants_body())).await.is_err() || ending == Ending::Close {
             break;
@@ -96,14 +96,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Has a request answered, while its body and what follows it is read. None where the other side went away, or the
     /// connection is to be cut.
-    async fn answer(&mut self, shared: &Arc<Shared>, from: &From, head: &Head) -> Result<Answer, Over> {
+    async fn answer(&mut self, shared: &Arc<Shared>, via: &Via, head: &Head) -> Result<Answer, Over> {
         if head.expects_go_ahead() && self.send(b"HTTP/1.1 100 Continue\r\n\r\n").await.is_err() {
             return Err(Over);
         }
         let (sender, body) = Body::new(head.length);
         let mut sender = Some(sender);
         let mut left = usize::try_from(head.length).unwrap_or(usize::MAX);
-        let serving = gate::serve(Arc::clone(shared), from.clone(), head.request(body));
+        let serving = gate::serve(Arc::clone(shared), via.clone(), head.request(body));
         tokio::pin!(serving);
         let answer = loop {
             if left > 0 && !self.buffer.is_empty() {

@@ -7,28 +7,24 @@ mod login;
 mod upload;
 mod work;
 
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::access::{Caller, allowed};
 use crate::answer::{Answer, Refusal};
 use crate::area;
 use crate::connection::body::Body;
-use crate::daemon::Daemons;
-use crate::fault::{Fault, Faults};
-use crate::journal::{Entry, Journal};
-use crate::options::Options;
+use crate::fault::Fault;
+use crate::journal::Entry;
 use crate::params::{Params, decode_body, decode_form, decode_path};
-use crate::schema::{Operation, Schema};
-use crate::state::Cluster;
+use crate::schema::Operation;
+
+pub(crate) use crate::shared::Shared;
 
 const BODY_LIMIT: u64 = 512 * 1024;
 /// How much of a body that is too large is read before it is refused.
@@ -36,92 +32,13 @@ const DRAINED: usize = 8 << 20;
 /// How long it may take to arrive before the refusal goes out without it.
 const DRAIN_WAIT: Duration = Duration::from_millis(250);
 const LOGIN_REFUSED_AFTER: Duration = Duration::from_secs(3);
-const NODE_TIME_LIMIT: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// What all connections and tasks share.
-pub(crate) struct Shared {
-    pub(crate) schema: &'static Schema,
-    pub(crate) cluster: RwLock<Cluster>,
-    pub(crate) journal: Journal,
-    pub(crate) faults: RwLock<Faults>,
-    pub(crate) latency: bool,
-    pub(crate) stop: CancellationToken,
-    pub(crate) running: TaskTracker,
-    pub(crate) workers: crate::worker::Workers,
-    pub(crate) daemons: Daemons,
-    /// How many connections there were.
-    pub(crate) connections: AtomicU64,
-}
 
 /// Where a request came in.
 #[derive(Clone)]
-pub(crate) struct From {
+pub(crate) struct Via {
     /// The node that listens.
     pub(crate) node: Arc<str>,
     pub(crate) connection: u64,
-}
-
-impl Shared {
-    pub(crate) fn new(options: &Options, cluster: Cluster) -> Self {
-        let counted = cluster.nodes.iter().filter(|_| options.workers).map(|node| node.name.as_str());
-        Self {
-            schema: Schema::pinned(options.profile.release()),
-            daemons: Daemons::of(counted),
-            cluster: RwLock::new(cluster),
-            journal: Journal::default(),
-            faults: RwLock::default(),
-            latency: options.latency,
-            stop: CancellationToken::new(),
-            running: TaskTracker::new(),
-            workers: crate::worker::Workers::default(),
-            connections: AtomicU64::new(0),
-        }
-    }
-
-    /// Looks at the cluster.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
-        look(&self.cluster.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Changes the cluster.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Cluster) -> T) -> T {
-        change(&mut self.cluster.write().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn faulty(&self, ask: impl FnOnce(&Faults) -> bool) -> bool {
-        ask(&self.faults.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn faults_mut(&self) -> RwLockWriteGuard<'_, Faults> {
-        self.faults.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The fault of a kind that happens to this request of an operation, if one does.
-    fn struck<T>(&self, operation: Option<&str>, kind: impl Fn(&Fault) -> Option<T>) -> Option<T> {
-        if self.faulty(Faults::is_empty) {
-            return None;
-        }
-        self.faults_mut().take(operation, kind)
-    }
-
-    /// The same of one that says no more than that it happens.
-    fn hit(&self, operation: Option<&str>, fault: &Fault) -> bool {
-        self.struck(operation, |set| (set == fault).then_some(())).is_some()
-    }
-
-    /// Waits while a node hangs; says whether PVE gave up waiting for it.
-    async fn hangs(&self, node: &str) -> bool {
-        let mut waited = Duration::ZERO;
-        while self.faulty(|faults| faults.hanging(node)) {
-            if waited >= NODE_TIME_LIMIT {
-                return true;
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
-            waited += LOOK_AGAIN;
-        }
-        false
-    }
 }
 
 /// The connection is to be closed without an answer.
@@ -143,13 +60,13 @@ impl Drop for Recording {
 }
 
 /// Answers one request and records it.
-pub(crate) async fn serve(shared: Arc<Shared>, from: From, request: http::Request<Body>) -> Result<Answer, Cut> {
+pub(crate) async fn serve(shared: Arc<Shared>, via: Via, request: http::Request<Body>) -> Result<Answer, Cut> {
     let (head, body) = request.into_parts();
     let mut recording = Recording {
         shared: Arc::clone(&shared),
         entry: Some(Entry {
-            node: from.node.to_string(),
-            connection: from.connection,
+            node: via.node.to_string(),
+            connection: via.connection,
             method: head.method.to_string(),
             raw_path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
             decoded_path: String::new(),
@@ -159,7 +76,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, from: From, request: http::Reques
         }),
     };
     let Some(entry) = &mut recording.entry else { return Err(Cut) };
-    let answer = answer(&shared, &from.node, &head, body, entry).await;
+    let answer = answer(&shared, &via.node, &head, body, entry).await;
     entry.status = answer.as_ref().map_or(0, |answer| answer.status);
     answer
 }

@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{self, IDLE};
-use crate::gate::{From, Shared};
+use crate::gate::{Shared, Via};
 use crate::lab::LabError;
 
 /// How a TLS handshake begins.
@@ -82,8 +82,8 @@ async fn connection(shared: Arc<Shared>, node: Arc<str>, acceptor: TlsAcceptor, 
     }
     match acceptor.accept(stream).await {
         Ok(stream) => {
-            let from = From { node, connection: shared.connections.fetch_add(1, Ordering::Relaxed) };
-            connection::serve(&shared, &from, stream).await;
+            let via = Via { node, connection: shared.connections.fetch_add(1, Ordering::Relaxed) };
+            connection::serve(&shared, &via, stream).await;
         }
         Err(error) => tracing::debug!(%error, "TLS handshake failed"),
     }

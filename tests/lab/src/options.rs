@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::schema::Release;
+use crate::release::Release;
 
 /// Which certificate the listener shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::access::{Access, Caller};
-use crate::schema::Release;
+use crate::release::Release;
 use firewall::Firewall;
 use guest::Guest;
 use node::Node;

@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::schema::{Release, Schema};
+use crate::release::Release;
+use crate::schema::Schema;
 
 /// Errors of a call, by parameter.
 fn errors(operation: &str, params: Value) -> Errors {

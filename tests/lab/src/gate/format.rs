@@ -10,7 +10,7 @@ use http::request::Parts;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::schema::Release;
+use crate::release::Release;
 
 /// Answers shorter than this are not packed.
 const WORTH_PACKING: usize = 1024;
