@@ -15,6 +15,8 @@ use tokio::time::Instant;
 
 /// How long a refused API token is not used again: every attempt costs 3 s on the PVE side.
 const PARKED: Duration = Duration::from_secs(30);
+/// How long an address may be silent before another one is asked too.
+const SILENT: Duration = Duration::from_secs(3);
 /// Nodes that are remembered before those that answer are forgotten.
 const NODES: usize = 1024;
 
@@ -149,7 +151,7 @@ impl Inner {
                     continue;
                 }
             };
-            let mut attempt = self.sender.attempt(&address.base, request).await;
+            let (address, mut attempt) = self.first_of_two(at, address, request).await;
             if matches!(attempt, Attempt::Died(_)) && request.is_read() {
                 attempt = self.sender.attempt(&address.base, request).await;
             }
@@ -169,6 +171,41 @@ impl Inner {
         Err(last.unwrap_or_else(|| {
             PveError::new(Kind::Unreachable, format!("cluster {} has no address", self.cluster)).not_sent()
         }))
+    }
+
+    /// One attempt at an address. If it is silent, what any node can answer by itself is asked of another one too, and
+    /// who answers first is heard: a proxy that hangs must not hold up what has nothing to do with its node.
+    async fn first_of_two<'a>(
+        &'a self,
+        at: usize,
+        address: &'a Address,
+        request: &Request,
+    ) -> (&'a Address, Attempt) {
+        let mut first = std::pin::pin!(self.sender.attempt(&address.base, request));
+        let works = |(other, address): &(usize, &Address)| *other != at && address.health.trouble().is_none();
+        let other = self.addresses.iter().enumerate().find(works).map(|(_, address)| address);
+        let Some(other) = other.filter(|_| request.is_read() && request.lane == Lane::Proxy) else {
+            return (address, first.await);
+        };
+        if let Ok(attempt) = tokio::time::timeout(SILENT, &mut first).await {
+            return (address, attempt);
+        }
+        let mut second = std::pin::pin!(self.sender.attempt(&other.base, request));
+        tokio::select! {
+            attempt = &mut first => (address, attempt),
+            attempt = &mut second => match attempt {
+                Attempt::Answered(_) => {
+                    address.health.failed(Instant::now(), self.silent(&address.base));
+                    (other, attempt)
+                }
+                _ => (address, first.await),
+            },
+        }
+    }
+
+    fn silent(&self, base: &str) -> PveError {
+        let message = format!("{base} of cluster {} takes connections and does not answer", self.cluster);
+        PveError::new(Kind::Unreachable, message).not_sent()
     }
 
     /// Addresses that work come first, in the operator's order. As long as there is one, those that failed are tried
@@ -202,7 +239,8 @@ impl Inner {
             match attempt.await {
                 Ok(Attempt::Answered(_)) => address.health.answered(),
                 Ok(Attempt::NotReached(error)) => address.health.failed(Instant::now(), error),
-                _ => {}
+                Ok(_) => {}
+                Err(_) => address.health.failed(Instant::now(), inner.silent(&address.base)),
             }
         });
     }

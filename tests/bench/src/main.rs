@@ -8,6 +8,7 @@ mod load;
 mod protocol;
 mod report;
 mod site;
+mod trouble;
 
 use anyhow::Result;
 use clap::Parser;
@@ -29,6 +30,9 @@ struct Options {
     /// Requests in flight; may be given more than once.
     #[arg(long, default_values_t = [1, 32], value_parser = clap::value_parser!(u32).range(1..=256))]
     in_flight: Vec<u32>,
+    /// Only what callers wait for where a part of the cluster is down or busy; takes two minutes.
+    #[arg(long)]
+    trouble: bool,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -103,6 +107,16 @@ async fn main() -> Result<()> {
         eprintln!("This is a debug build: its numbers say nothing. Use `cargo run --release -p bench`.");
     }
     pvegate::serve::install_crypto();
+    if options.trouble {
+        let waits = trouble::measure().await?;
+        if options.json {
+            println!("{}", json!({"waits": waits.iter().map(trouble::Wait::json).collect::<Vec<_>>()}));
+        } else {
+            println!("{}", trouble::TABLE_HEAD);
+            waits.iter().for_each(|wait| println!("{}", wait.markdown()));
+        }
+        return Ok(());
+    }
     let (site, protocol) = (Site::start().await?, protocol::start().await?);
     let (read, upstream) = site.read_of_one_guest().await?;
     let bare_read = Target::new(bare::pass_through(upstream).await?, "/", &[], "", b"}");

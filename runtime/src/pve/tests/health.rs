@@ -108,3 +108,35 @@ async fn a_dead_address_is_tried_behind_the_callers_back() {
     .await;
     assert_eq!(first.heads().len(), before + calls, "every caller was answered by the address that works");
 }
+
+/// A proxy that takes connections and says nothing holds up nobody for long, and nobody twice.
+#[tokio::test]
+async fn a_silent_address_is_left_alone() {
+    let silent = Arc::new(AtomicBool::new(true));
+    let now = Arc::clone(&silent);
+    let server = Server::start(&["127.0.0.1", "localhost"], move |_, head| {
+        if head.contains("host: localhost") && now.load(Ordering::SeqCst) {
+            Act::Hang
+        } else {
+            json(r#"{"data": 1}"#)
+        }
+    })
+    .await;
+    let mut cluster = server.cluster_at(&[server.port, server.port]);
+    cluster.endpoints[0].base = format!("https://localhost:{}", server.port);
+    let client = Client::new(&cluster).unwrap();
+    let asked = || server.heads().iter().filter(|head| head.contains("host: localhost")).count();
+    let read = Request::new("GET /cluster/resources", "/cluster/resources", "");
+    client.get(&read).await.unwrap();
+    assert_eq!((asked(), server.heads().len()), (1, 2));
+    for _ in 0..5 {
+        client.get(&read).await.unwrap();
+    }
+    assert_eq!(asked(), 1, "it is resting");
+    silent.store(false, Ordering::SeqCst);
+    until(async || {
+        client.get(&read).await.unwrap();
+        asked() > 2
+    })
+    .await;
+}
