@@ -2,6 +2,7 @@
 //! are those of the project's case list.
 
 mod answers;
+mod arguments;
 mod moved;
 mod refusals;
 mod trust;

@@ -175,12 +175,7 @@ impl Inner {
 
     /// One attempt at an address. If it is silent, what any node can answer by itself is asked of another one too, and
     /// who answers first is heard: a proxy that hangs must not hold up what has nothing to do with its node.
-    async fn first_of_two<'a>(
-        &'a self,
-        at: usize,
-        address: &'a Address,
-        request: &Request,
-    ) -> (&'a Address, Attempt) {
+    async fn first_of_two<'a>(&'a self, at: usize, address: &'a Address, request: &Request) -> (&'a Address, Attempt) {
         let mut first = std::pin::pin!(self.sender.attempt(&address.base, request));
         let works = |(other, address): &(usize, &Address)| *other != at && address.health.trouble().is_none();
         let other = self.addresses.iter().enumerate().find(works).map(|(_, address)| address);

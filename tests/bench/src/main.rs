@@ -113,7 +113,9 @@ async fn main() -> Result<()> {
             println!("{}", json!({"waits": waits.iter().map(trouble::Wait::json).collect::<Vec<_>>()}));
         } else {
             println!("{}", trouble::TABLE_HEAD);
-            waits.iter().for_each(|wait| println!("{}", wait.markdown()));
+            for wait in &waits {
+                println!("{}", wait.markdown());
+            }
         }
         return Ok(());
     }

@@ -50,7 +50,7 @@ pub(crate) async fn measure() -> Result<Vec<Wait>> {
         "guests, one node of three dead",
         "the same afterwards, longest",
         Fault::DeadNode("pve2".to_owned()),
-        |cell| cell.call("list_guests", &json!({"cluster": "lab"})),
+        |scene| scene.call("list_guests", &json!({"cluster": "lab"})),
     )
     .await?;
     waits.extend(
@@ -58,7 +58,7 @@ pub(crate) async fn measure() -> Result<Vec<Wait>> {
             "guests, first address silent",
             "the same afterwards, longest",
             Fault::HangingNode("pve1".to_owned()),
-            |cell| cell.call("list_guests", &json!({"cluster": "lab"})),
+            |scene| scene.call("list_guests", &json!({"cluster": "lab"})),
         )
         .await?,
     );
@@ -67,7 +67,7 @@ pub(crate) async fn measure() -> Result<Vec<Wait>> {
             "a list of every node, one of three silent",
             "the same afterwards, longest",
             Fault::HangingNode("pve3".to_owned()),
-            |cell| cell.read("GET /nodes/{node}/storage", &json!({"node": "*"})),
+            |scene| scene.read("GET /nodes/{node}/storage", &json!({"node": "*"})),
         )
         .await?,
     );
@@ -75,13 +75,13 @@ pub(crate) async fn measure() -> Result<Vec<Wait>> {
     Ok(waits)
 }
 
-struct Cell {
+struct Scene {
     lab: Lab,
     front: Front,
     address: SocketAddr,
 }
 
-impl Cell {
+impl Scene {
     async fn start() -> Result<Self> {
         let lab = Lab::start(Options::default()).await?;
         let options = FrontOptions { limits: unlimited(), ..FrontOptions::default() };
@@ -112,13 +112,13 @@ async fn dead(
     first: &'static str,
     then: &'static str,
     fault: Fault,
-    call: impl Fn(&Cell) -> Target,
+    call: impl Fn(&Scene) -> Target,
 ) -> Result<Vec<Wait>> {
-    let cell = Cell::start().await?;
-    let target = call(&cell);
+    let scene = Scene::start().await?;
+    let target = call(&scene);
     // Known before it dies, as in a server that runs for a while; the list itself is older than it is believed.
     target.once().await?;
-    cell.lab.set_fault(fault.clone()).await;
+    scene.lab.set_fault(fault.clone()).await;
     tokio::time::sleep(Duration::from_secs(11)).await;
     let partial = |answer: &[u8]| -> Result<()> {
         let text = String::from_utf8_lossy(answer);
@@ -138,20 +138,20 @@ async fn dead(
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     waits.push(Wait { what: then, took: longest, most: Duration::from_millis(200) });
-    cell.stop().await;
+    scene.stop().await;
     Ok(waits)
 }
 
 /// The state of a guest, read while agents of its node are slow.
 async fn beside_agents() -> Result<Wait> {
-    let cell = Cell::start().await?;
+    let scene = Scene::start().await?;
     let guest = json!({"vmid": 100});
-    let state = cell.read("GET /nodes/{node}/qemu/{vmid}/status/current", &guest);
+    let state = scene.read("GET /nodes/{node}/qemu/{vmid}/status/current", &guest);
     state.once().await?;
-    cell.lab.set_fault(Fault::SlowAgent(AGENT)).await;
+    scene.lab.set_fault(Fault::SlowAgent(AGENT)).await;
     let calls: Vec<_> = (0..CALLS)
         .map(|_| {
-            let call = cell.read("GET /nodes/{node}/qemu/{vmid}/agent/info", &guest);
+            let call = scene.read("GET /nodes/{node}/qemu/{vmid}/agent/info", &guest);
             tokio::spawn(async move { call.once().await })
         })
         .collect();
@@ -160,7 +160,9 @@ async fn beside_agents() -> Result<Wait> {
     let begun = Instant::now();
     state.once().await?;
     let took = begun.elapsed();
-    calls.into_iter().for_each(|call| call.abort());
-    cell.stop().await;
+    for call in calls {
+        call.abort();
+    }
+    scene.stop().await;
     Ok(Wait { what: "the state of a guest beside twelve slow agent calls on its node", took, most: AGENT })
 }

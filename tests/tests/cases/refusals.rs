@@ -59,6 +59,11 @@ async fn a_500_has_a_kind() {
         ("can't remove VM 100 - protection mode enabled", "protected", "protection"),
         ("checksum mismatch (file change by other user?)", "conflict", "checksum"),
         ("cannot index groups: ha groups have been migrated to rules", "unavailable", "rules"),
+        ("delete pool failed: pool 'p1' is not empty (contains pool 'p1/sub')", "in_use", "not empty"),
+        ("VM 200 is running - destroy failed", "running", "200"),
+        ("create user failed: user 'bob@pve' already exists", "exists", "bob"),
+        ("no options specified", "invalid", "no options"),
+        ("something that nobody has seen before", "other", "nobody has seen"),
     ] {
         let body = json!({"data": null, "message": format!("{text}\n")}).to_string();
         let refused = told(answer(&format!("500 {text}"), &body)).await;
@@ -68,6 +73,28 @@ async fn a_500_has_a_kind() {
         let old = told(answer(&format!("500 {text}"), r#"{"data":null}"#)).await;
         assert_eq!((old.code.as_str(), old.message), (code, refused.message));
     }
+}
+
+/// The kinds that the status tells.
+#[tokio::test]
+async fn a_status_has_a_kind() {
+    for (status, code, word) in [
+        ("401 Authentication failed!", "unauthorized", "API token"),
+        ("501 Method 'GET /nodes/node-a/qemu/100/config' not implemented", "not_implemented", "release"),
+        ("595 Connection refused", "node_down", "node-a"),
+        ("595 Connection timed out", "timeout", "node-a"),
+        ("596 Connection timed out", "timeout", "node-a"),
+        ("599 Too many redirections", "node_down", "node-a"),
+        ("503 Service Unavailable", "busy", "busy"),
+        ("301 Moved Permanently", "not_json", "redirect"),
+    ] {
+        let refused = told(answer(status, "")).await;
+        assert_eq!(refused.code, code, "{status}: {refused:?}");
+        assert!(refused.message.contains(word) && refused.message.contains("lab"), "{refused:?}");
+    }
+    let large = told(answer("200 OK", &json!({"data": "x".repeat(9 << 20)}).to_string())).await;
+    assert_eq!(large.code, "too_large");
+    assert_eq!(told(Vec::new()).await.code, "unreachable");
 }
 
 /// C146: PVE's words never carry the server's own credential or a password back.

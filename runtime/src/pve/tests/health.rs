@@ -115,11 +115,7 @@ async fn a_silent_address_is_left_alone() {
     let silent = Arc::new(AtomicBool::new(true));
     let now = Arc::clone(&silent);
     let server = Server::start(&["127.0.0.1", "localhost"], move |_, head| {
-        if head.contains("host: localhost") && now.load(Ordering::SeqCst) {
-            Act::Hang
-        } else {
-            json(r#"{"data": 1}"#)
-        }
+        if head.contains("host: localhost") && now.load(Ordering::SeqCst) { Act::Hang } else { json(r#"{"data": 1}"#) }
     })
     .await;
     let mut cluster = server.cluster_at(&[server.port, server.port]);
