@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::Method;
 use pvegate_generated::internal;
 use pvegate_generated::model::{Lane as CatalogLane, Operation, Verb};
-use pvegate_generated::terms::Release;
+use pvegate_generated::terms::{Release, Tier};
 use serde_json::{Map, Value as Json};
 
 use crate::args::{Args, EncodeError, InvalidArguments, Value, decode, encode};
@@ -132,7 +132,13 @@ impl Connection {
     /// Sends a read. Every node that the arguments name has to be one that the cluster lists.
     pub async fn get(&self, args: &Args) -> Result<Reply, PveError> {
         self.check_nodes(args).await?;
-        self.client.get(&request(args)?).await
+        let request = request(args)?;
+        let operation = args.operation();
+        // A few questions to the guest agent are a POST to PVE, which is sent once as every POST is.
+        if operation.tier == Tier::Read && operation.verb != Verb::Get {
+            return self.client.write(&request).await;
+        }
+        self.client.get(&request).await
     }
 
     /// Every node that arguments name has to be one that the cluster lists.

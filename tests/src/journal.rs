@@ -9,7 +9,7 @@ use crate::call::{Call, by_vmid};
 
 /// Whether the server makes this request for itself, whoever calls.
 pub fn is_internal(entry: &Entry) -> bool {
-    let own = [internal::VERSION, internal::NODES, internal::RESOURCES];
+    let own = [internal::VERSION, internal::NODES, internal::RESOURCES, internal::PERMISSIONS];
     entry.params.is_empty() && own.iter().any(|operation| entry.operation.as_deref() == Some(operation.name))
 }
 
