@@ -215,7 +215,7 @@ async fn no_marked_value_leaves() {
 
     let definitions = heard.site.client.tools().await;
     assert!(!definitions.is_empty());
-    for (tool, arguments) in named::calls(&heard.site.lab) {
+    for (tool, arguments) in named::calls(CLUSTER, &call::every_read(&heard.site.lab)) {
         heard.ask(tool.name, arguments).await;
     }
     for vmid in 100..140 {

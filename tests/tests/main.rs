@@ -15,6 +15,7 @@ mod clusters;
 mod doors;
 mod everywhere;
 mod failures;
+mod fakepve;
 mod files;
 mod lists;
 mod named;

@@ -1,10 +1,9 @@
 //! The named reads: each answers on the lab, by requests that PVE has, in the shape that its definition promises.
 
-use lab::Lab;
 use pvegate_generated::model::{Runs, Tool};
 use pvegate_generated::tools::TOOLS;
 use serde_json::{Map, Value, json};
-use tests::call;
+use tests::call::{self, Call};
 use tests::site::{CLUSTER, Site};
 
 /// The reads of the earlier server whose names people know.
@@ -49,9 +48,9 @@ fn named() -> impl Iterator<Item = &'static Tool> {
     TOOLS.iter().filter(|tool| tool.runs != Runs::Gateway)
 }
 
-/// Calls of every named tool: with what it needs, for each kind of guest, and with each further argument.
-pub(crate) fn calls(lab: &Lab) -> Vec<(&'static Tool, Value)> {
-    let samples = call::every_read(lab);
+/// Calls of every named tool: with what it needs, for each kind of guest, and with each further argument. What a
+/// tool needs is taken from the sample reads.
+pub(crate) fn calls(cluster: &str, samples: &[Call]) -> Vec<(&'static Tool, Value)> {
     let mut calls = Vec::new();
     for tool in named() {
         let operations = match tool.runs {
@@ -67,7 +66,7 @@ pub(crate) fn calls(lab: &Lab) -> Vec<(&'static Tool, Value)> {
         for operation in operations {
             let sample = &samples.iter().find(|call| call.operation.name == operation).unwrap().arguments;
             let mut needed = Map::new();
-            needed.insert("cluster".to_owned(), Value::from(CLUSTER));
+            needed.insert("cluster".to_owned(), Value::from(cluster));
             for name in required.iter().filter(|name| **name != "cluster") {
                 let text = sample
                     .get(*name)
@@ -120,6 +119,17 @@ fn typed(schema: &Value, text: &str) -> Value {
     }
 }
 
+/// Fails if an answer is not what the tool's definition promises.
+pub(crate) fn fits(tool: &Tool, arguments: &Value, answer: &Value) {
+    let definition: Value = serde_json::from_str(tool.definition).unwrap();
+    if let Some(schema) = definition.get("outputSchema") {
+        let output = jsonschema::validator_for(schema).unwrap();
+        let errors: Vec<String> =
+            output.iter_errors(answer).map(|error| format!("{} at {}", error, error.instance_path())).collect();
+        assert!(errors.is_empty(), "{} {arguments}: {errors:#?}", tool.name);
+    }
+}
+
 #[test]
 fn all_names_are_there() {
     let mut names: Vec<&str> = named().map(|tool| tool.name).collect();
@@ -131,7 +141,7 @@ fn all_names_are_there() {
 async fn each_answers_by_requests_that_pve_has() {
     let site = Site::start().await;
     let mut answered = std::collections::BTreeSet::new();
-    for (tool, arguments) in calls(&site.lab) {
+    for (tool, arguments) in calls(CLUSTER, &call::every_read(&site.lab)) {
         let definition: Value = serde_json::from_str(tool.definition).unwrap();
         let input = jsonschema::validator_for(&definition["inputSchema"]).unwrap();
         assert!(input.is_valid(&arguments), "{}: the test's own arguments are not valid: {arguments}", tool.name);
@@ -153,12 +163,7 @@ async fn each_answers_by_requests_that_pve_has() {
             }
         };
         answered.insert(tool.name);
-        if let Some(schema) = definition.get("outputSchema") {
-            let output = jsonschema::validator_for(schema).unwrap();
-            let errors: Vec<String> =
-                output.iter_errors(&answer).map(|error| format!("{} at {}", error, error.instance_path())).collect();
-            assert!(errors.is_empty(), "{} {arguments}: {errors:#?}", tool.name);
-        }
+        fits(tool, &arguments, &answer);
     }
     let silent: Vec<&str> = named().map(|tool| tool.name).filter(|name| !answered.contains(name)).collect();
     assert!(silent.is_empty(), "never answered: {silent:?}");

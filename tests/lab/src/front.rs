@@ -11,7 +11,7 @@ use pvegate::config::Config;
 use pvegate::mcp::{HttpConfig, Limits, Running};
 use pvegate::serve;
 use pvegate::tokens;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::lab::Lab;
 
@@ -42,31 +42,27 @@ pub struct FrontOptions {
 impl Front {
     /// Writes the files into the first lab's folder and starts. Each lab becomes a cluster of its own name.
     pub async fn start(labs: &[(&str, &Lab)], options: FrontOptions) -> anyhow::Result<Self> {
-        serve::install_crypto();
         let folder = labs.first().map(|(_, lab)| lab.directory()).context("there is no lab to stand in front of")?;
+        let devices = labs.iter().enumerate().map(|(at, (name, lab))| {
+            let token = options.pve_token.clone().filter(|_| at == 0).unwrap_or_else(|| lab.full_token());
+            let (id, secret) = token.split_once('=').unwrap_or((&token, ""));
+            let endpoints: Vec<&str> = lab.endpoints().iter().map(|endpoint| endpoint.url.as_str()).collect();
+            let ca = lab.ca_path();
+            let device = json!({"endpoints": endpoints, "ca_pem_path": ca, "token_id": id, "token_secret": secret});
+            ((*name).to_owned(), device)
+        });
+        Self::before(folder, devices.collect(), options).await
+    }
+
+    /// Writes the files into a folder and starts in front of `devices`, entries of a cluster file by their names.
+    pub async fn before(folder: &Path, devices: Map<String, Value>, options: FrontOptions) -> anyhow::Result<Self> {
+        serve::install_crypto();
         let (clusters, tokens) = (folder.join("clusters.json"), folder.join("tokens.json"));
         let (reader, hash) = tokens::generate().context("the system gave no random bytes")?;
-        let devices: Vec<(String, Value)> = labs
-            .iter()
-            .enumerate()
-            .map(|(at, (name, lab))| {
-                let token = options.pve_token.clone().filter(|_| at == 0).unwrap_or_else(|| lab.full_token());
-                let (id, secret) = token.split_once('=').unwrap_or((&token, ""));
-                let endpoints: Vec<&str> = lab.endpoints().iter().map(|endpoint| endpoint.url.as_str()).collect();
-                let device = json!({
-                    "endpoints": endpoints,
-                    "ca_pem_path": lab.ca_path(),
-                    "token_id": id,
-                    "token_secret": secret,
-                });
-                ((*name).to_owned(), device)
-            })
-            .collect();
         let mut policy = json!({});
         if !options.opt_in.is_empty() {
             policy = json!({"opt_in": options.opt_in});
         }
-        let devices: serde_json::Map<String, Value> = devices.into_iter().collect();
         write_secret(&clusters, &json!({"version": 1, "devices": devices, "policy": policy}))?;
         let mut entries = vec![json!({"name": "reader", "hash": hash, "tools": ["*"], "clusters": ["*"]})];
         entries.extend(options.more_tokens);
