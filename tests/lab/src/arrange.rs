@@ -295,6 +295,9 @@ fn volume(cluster: &mut Cluster, id: &str, vmid: Option<u32>) {
     }
     let known = |content: &&str| matches!(*content, "iso" | "vztmpl" | "backup" | "snippets" | "import");
     let content = name.split('/').next().filter(known).unwrap_or("images");
+    // A backup is of the guest that its name tells.
+    let named = || name.split('-').nth(2).filter(|_| content == "backup").and_then(|vmid| vmid.parse().ok());
+    let vmid = vmid.or_else(named);
     let format = name.split_once('.').map_or("raw", |(_, end)| end);
     cluster.volumes.push(Volume {
         storage: storage.to_owned(),
@@ -309,4 +312,6 @@ fn volume(cluster: &mut Cluster, id: &str, vmid: Option<u32>) {
         notes: None,
         protected: false,
     });
+    cluster.archives.remove(id);
+    cluster.fill_archives();
 }

@@ -51,8 +51,8 @@ pub(crate) struct Cluster {
     pub(crate) guests: BTreeMap<u32, Guest>,
     pub(crate) storages: BTreeMap<String, Storage>,
     pub(crate) volumes: Vec<Volume>,
-    /// Configurations inside backups, by volume id.
-    pub(crate) archives: BTreeMap<String, String>,
+    /// What the guests were that backups are of, by volume id.
+    pub(crate) archives: BTreeMap<String, serde_json::Map<String, Value>>,
     /// What the proxy has received and nobody has taken yet, by its path.
     pub(crate) uploads: BTreeMap<String, bytes::Bytes>,
     pub(crate) pools: BTreeMap<String, Pool>,
@@ -132,6 +132,15 @@ impl Cluster {
     pub(crate) fn quorate(&self) -> bool {
         let online = self.nodes.iter().filter(|node| node.online).count();
         !self.split && online * 2 > self.nodes.len()
+    }
+
+    /// Puts the present configurations of their guests into backups that hold none yet.
+    pub(crate) fn fill_archives(&mut self) {
+        for volume in self.volumes.iter().filter(|volume| volume.content == "backup") {
+            if let Some(guest) = volume.vmid.and_then(|vmid| self.guests.get(&vmid)) {
+                self.archives.entry(volume.id()).or_insert_with(|| guest.config.clone());
+            }
+        }
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<&Node> {

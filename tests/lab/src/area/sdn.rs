@@ -1,6 +1,7 @@
 //! SDN beyond plain entries: VNets and subnets are guarded by their zone, fabrics and route maps have two ids.
 
 mod change;
+mod parts;
 mod pending;
 
 use std::collections::BTreeSet;
@@ -56,6 +57,9 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         "/cluster/sdn/route-maps/entries/{route-map-id}/entry/{order}" => {
             let id = format!("{}/{}", call.text("route-map-id"), call.text("order"));
             return Some(single(cluster, ROUTE_MAPS, &id));
+        }
+        "/cluster/sdn/prefix-lists/{id}/entries" | "/cluster/sdn/prefix-lists/{id}/entries/{url_seq}" => {
+            return Some(parts::prefixes(cluster, call));
         }
         "/cluster/sdn/ipams/{ipam}/status" => Value::Array(addresses(cluster, call)),
         "/nodes/{node}/sdn/zones" => {
@@ -189,27 +193,28 @@ fn fabric_nodes(cluster: &Cluster, call: &Call<'_>, fabric: Option<&str>) -> Val
     Value::Array(wanted.map(|(_, entry)| Value::Object(entry.clone())).collect())
 }
 
-/// Addresses that guests hold in VNets the caller sees: every guest of pool `ci` has one in the first VNet.
+/// Addresses in VNets the caller sees: every guest of pool `ci` has one in the first VNet, others were given by hand.
 fn addresses(cluster: &Cluster, call: &Call<'_>) -> Vec<Value> {
-    let Some((vnet, entry)) = cluster.sections.entries(VNETS).and_then(|entries| entries.first_key_value()) else {
-        return Vec::new();
-    };
-    if !call.may(cluster, &format!("/sdn/zones/{}/{vnet}", zone(entry)), SEE) {
-        return Vec::new();
+    let mut found = Vec::new();
+    for (nth, (vnet, entry)) in cluster.sections.entries(VNETS).into_iter().flatten().enumerate() {
+        if !call.may(cluster, &format!("/sdn/zones/{}/{vnet}", zone(entry)), SEE) {
+            continue;
+        }
+        let held = cluster.guests.values().filter(|guest| nth == 0 && guest.pool.as_deref() == Some("ci"));
+        found.extend(held.map(|guest| {
+            json!({
+                "zone": zone(entry),
+                "vnet": vnet,
+                "subnet": "198.51.100.0/24",
+                "ip": super::agent::address(guest),
+                "mac": super::agent::mac(guest),
+                "vmid": guest.vmid.to_string(),
+                "hostname": guest.name(),
+            })
+        }));
+        found.extend(parts::addresses(cluster, vnet));
     }
-    let held = cluster.guests.values().filter(|guest| guest.pool.as_deref() == Some("ci"));
-    held.map(|guest| {
-        json!({
-            "zone": zone(entry),
-            "vnet": vnet,
-            "subnet": "198.51.100.0/24",
-            "ip": super::agent::address(guest),
-            "mac": super::agent::mac(guest),
-            "vmid": guest.vmid.to_string(),
-            "hostname": guest.name(),
-        })
-    })
-    .collect()
+    found
 }
 
 fn route_maps(cluster: &Cluster, call: &Call<'_>) -> Value {

@@ -62,12 +62,14 @@ impl Cluster {
         };
         if options.profile == Profile::Recorded {
             recorded::seed(&mut cluster, logins);
+            cluster.fill_archives();
             return cluster;
         }
         people::seed(&mut cluster, logins);
         platform::seed(&mut cluster);
         guests::seed(&mut cluster, options.first_vmid, options.guests.min(10_000));
         platform::disks(&mut cluster);
+        cluster.fill_archives();
         firewalls::seed(&mut cluster);
         sections::seed(&mut cluster);
         history::seed(&mut cluster);

@@ -67,3 +67,70 @@ async fn a_definition_has_the_options_of_its_type() {
     );
     assert_eq!(add("storage=new&type=dir&path=/srv/new").await, "OK");
 }
+
+#[tokio::test]
+async fn a_restored_guest_is_what_it_was_when_it_was_backed_up() {
+    let bench = Bench::quick().await;
+    let order = Some("vmid=102&storage=nas&compress=zstd");
+    let before = bench.send("GET", "/nodes/pve1/lxc/102/config", None).await.data()["memory"].clone();
+    let rows = async || bench.send("GET", "/nodes/pve1/storage/nas/content?content=backup&vmid=102", None).await.rows();
+    let old: Vec<_> = rows().await.into_iter().map(|row| row["volid"].clone()).collect();
+    assert_eq!(bench.task("POST", "/nodes/pve1/vzdump", order).await, "OK");
+    let made = rows().await.into_iter().find(|row| !old.contains(&row["volid"])).unwrap();
+    let changed = bench.send("PUT", "/nodes/pve1/lxc/102/config", Some("memory=777")).await;
+    assert_eq!(changed.status, 200, "{}", changed.reason);
+    let archive = made["volid"].as_str().unwrap().replace(':', "%3A");
+    let form = format!("vmid=390&ostemplate={archive}&restore=1&rootfs=local-lvm%3A4");
+    assert_eq!(bench.task("POST", "/nodes/pve1/lxc", Some(&form)).await, "OK");
+    assert_eq!(bench.send("GET", "/nodes/pve1/lxc/390/config", None).await.data()["memory"], before);
+    let inside = bench.send("GET", &format!("/nodes/pve1/vzdump/extractconfig?volume={archive}"), None).await;
+    assert!(inside.data().as_str().unwrap().contains(&format!("memory: {before}\n")), "{}", inside.data());
+}
+
+#[tokio::test]
+async fn sdn_keeps_what_is_below_its_entries() {
+    let bench = Bench::quick().await;
+    let read = async |path: &str| bench.send("GET", path, None).await.data().clone();
+    for (list, add, one, change, expected) in [
+        (
+            "/cluster/sdn/fabrics/node/fab1",
+            "node_id=pve2&protocol=openfabric&ip=10.80.0.2&interfaces=name%3Deno3",
+            "/cluster/sdn/fabrics/node/fab1/pve2",
+            "protocol=openfabric&ip=10.80.0.9&interfaces=name%3Deno3&delete=ip6",
+            ("ip", "10.80.0.9"),
+        ),
+        (
+            "/cluster/sdn/route-maps/entries",
+            "route-map-id=rm1&order=20&action=deny",
+            "/cluster/sdn/route-maps/entries/rm1/entry/20",
+            "action=permit",
+            ("action", "permit"),
+        ),
+        (
+            "/cluster/sdn/prefix-lists/pl1/entries",
+            "action=deny&prefix=192.0.2.0%2F24&seq=20",
+            "/cluster/sdn/prefix-lists/pl1/entries/20",
+            "action=permit",
+            ("action", "permit"),
+        ),
+    ] {
+        let added = bench.send("POST", list, Some(add)).await;
+        assert_eq!(added.status, 200, "{list}: {}", added.reason);
+        assert_ne!(bench.send("POST", list, Some(add)).await.status, 200, "{list}: twice");
+        let changed = bench.send("PUT", one, Some(change)).await;
+        assert_eq!(changed.status, 200, "{one}: {}", changed.reason);
+        assert_eq!(read(one).await[expected.0], expected.1, "{one}");
+        assert_eq!(bench.send("DELETE", one, None).await.status, 200, "{one}");
+        assert_eq!(bench.send("GET", one, None).await.status, 404, "{one}");
+    }
+    let (ips, own) = ("/cluster/sdn/vnets/vnet20/ips", "zone=vlans&ip=203.0.113.9");
+    let held = async || {
+        let rows = bench.send("GET", "/cluster/sdn/ipams/pve/status", None).await.rows();
+        rows.into_iter().find(|row| row["ip"] == "203.0.113.9").map(|row| row["mac"].clone())
+    };
+    assert_eq!(bench.send("POST", ips, Some(&format!("{own}&mac=BC%3A24%3A11%3A00%3A00%3A01"))).await.status, 200);
+    assert_eq!(bench.send("PUT", ips, Some(&format!("{own}&mac=BC%3A24%3A11%3A00%3A00%3A02"))).await.status, 200);
+    assert_eq!(held().await.unwrap(), "BC:24:11:00:00:02");
+    assert_eq!(bench.send("DELETE", &format!("{ips}?{own}"), None).await.status, 200);
+    assert_eq!(held().await, None);
+}

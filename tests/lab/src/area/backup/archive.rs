@@ -1,6 +1,6 @@
 //! What a backup holds: the guest's configuration, and the name, size and form of its archive.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::{Call, Outcome};
 use super::Order;
@@ -20,15 +20,12 @@ pub(super) fn extract(cluster: &Cluster, call: &Call<'_>) -> Outcome {
     if !call.may(cluster, &path, &["VM.Backup"]) {
         return Err(Refusal::forbidden(&format!("{path}, VM.Backup")));
     }
-    let kept = cluster.archives.get(id).cloned();
-    let text = kept.or_else(|| cluster.guests.get(&vmid).map(file)).ok_or_else(missing)?;
-    Ok(json!(text).into())
+    Ok(json!(file(cluster.archives.get(id).ok_or_else(missing)?)).into())
 }
 
 /// A configuration as its file has it.
-pub(super) fn file(guest: &Guest) -> String {
-    let mut lines: Vec<String> = guest
-        .config
+fn file(config: &Map<String, Value>) -> String {
+    let mut lines: Vec<String> = config
         .iter()
         .filter(|(key, _)| *key != "description")
         .map(|(key, value)| match value {
@@ -37,7 +34,7 @@ pub(super) fn file(guest: &Guest) -> String {
         })
         .collect();
     lines.sort();
-    let notes = guest.text("description").unwrap_or_default();
+    let notes = config.get("description").and_then(Value::as_str).unwrap_or_default();
     let notes: Vec<String> =
         notes.lines().map(|line| format!("#{}\n", line.replace('%', "%25").replace(':', "%3A"))).collect();
     notes.concat() + &lines.concat()

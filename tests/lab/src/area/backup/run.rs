@@ -144,9 +144,8 @@ async fn one(worker: &Worker, order: &Order, vmid: u32) -> Result<(), String> {
     if volume.protected {
         info("marking backup as protected".to_owned());
     }
-    let text = archive::file(&guest);
     worker.change(|cluster| {
-        cluster.archives.insert(volume.id(), text);
+        cluster.archives.insert(volume.id(), guest.config.clone());
         cluster.volumes.push(volume);
     });
     if let Some(keep) = &order.prune {

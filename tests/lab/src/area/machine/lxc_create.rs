@@ -186,10 +186,9 @@ fn fresh(set: &Map<String, Value>, id: &str) -> bool {
     set.values().any(|value| config::text(value).split(',').next() == Some(id))
 }
 
-/// The configuration that a backup kept, as far as the guest it is of is still known.
+/// The configuration that a backup kept.
 fn kept(cluster: &Cluster, source: &str) -> Option<Map<String, Value>> {
-    let vmid = cluster.volumes.iter().find(|volume| volume.id() == source)?.vmid?;
-    let mut config = cluster.guests.get(&vmid)?.config.clone();
+    let mut config = cluster.archives.get(source)?.clone();
     config.retain(|key, _| !key.starts_with("unused") && !key.starts_with("mp"));
     Some(config)
 }

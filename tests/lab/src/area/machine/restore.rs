@@ -18,8 +18,7 @@ pub(super) struct Archive {
     pub(super) unique: bool,
 }
 
-/// The configuration to restore. What is there under the same id goes first. A backup keeps no more than the guest that
-/// it is of still tells.
+/// The configuration to restore: what the guest was when it was backed up. What is there under the same id goes first.
 pub(super) fn config(
     cluster: &mut Cluster,
     vmid: u32,
@@ -27,9 +26,10 @@ pub(super) fn config(
     log: &mut Vec<String>,
 ) -> Result<Map<String, Value>, String> {
     let source = &archive.volume;
-    let kept = cluster.volumes.iter().find(|volume| volume.id() == *source);
-    let of = kept.ok_or_else(|| format!("volume '{source}' does not exist"))?.vmid;
-    let mut whole = of.and_then(|of| cluster.guests.get(&of)).map(|guest| guest.config.clone()).unwrap_or_default();
+    if !cluster.volumes.iter().any(|volume| volume.id() == *source) {
+        return Err(format!("volume '{source}' does not exist"));
+    }
+    let mut whole = cluster.archives.get(source).cloned().unwrap_or_default();
     if let Some(old) = cluster.guests.remove(&vmid) {
         for volume in old.volumes() {
             cluster.free(&volume)?;

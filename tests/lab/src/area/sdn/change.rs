@@ -43,6 +43,9 @@ pub(in crate::area) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Ou
         ("DELETE", "/cluster/sdn/lock") => return Some(shared.change(|cluster| unlock(cluster, call))),
         _ => {}
     }
+    if let Some(outcome) = super::parts::write(shared, call) {
+        return Some(outcome);
+    }
     let path = call.path();
     let thing = THINGS
         .iter()
@@ -90,7 +93,7 @@ fn before(shared: &Arc<Shared>, call: &Call<'_>, thing: &Thing) -> Result<(), Re
 }
 
 /// Where someone holds the lock, its token is needed.
-fn unlocked(cluster: &Cluster, call: &Call<'_>) -> Result<(), Refusal> {
+pub(super) fn unlocked(cluster: &Cluster, call: &Call<'_>) -> Result<(), Refusal> {
     match &cluster.sdn.lock {
         Some(token) if call.given("lock-token") != Some(token) => {
             Err(Refusal::failed("invalid lock token provided! at /usr/share/perl5/PVE/Network/SDN.pm line 291."))

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Read, rows, text};
 use crate::state::Cluster;
-use crate::state::guest::{Guest, Kind, object};
+use crate::state::guest::object;
 use crate::state::storage::{Storage, Volume};
 
 pub(super) fn apply(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
@@ -136,9 +136,6 @@ fn put(cluster: &mut Cluster, id: &str, row: &Map<String, Value>) {
     }
     volume.notes = row.get("notes").and_then(Value::as_str).map(str::to_owned);
     volume.protected = number("protected") == Some(1);
-    if volume.vmid.is_none() && volume.content == "backup" {
-        volume.vmid = volume.name.split('-').nth(2).and_then(|vmid| vmid.parse().ok());
-    }
 }
 
 /// A backup of a guest that had this configuration.
@@ -146,17 +143,11 @@ pub(super) fn archived(cluster: &mut Cluster, read: &Read<'_>, data: &Value) {
     let (Some(id), Some(config)) = (read.asked("volume"), data.as_str()) else { return };
     let id = id.to_owned();
     put(cluster, &id, &Map::new());
-    let vmid = cluster.volumes.iter().find(|volume| volume.id() == id).and_then(|volume| volume.vmid);
     let lines = config.lines().filter_map(|line| line.split_once(": "));
     let config: Map<String, Value> = lines
         .map(|(key, value)| {
             (key.to_owned(), value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number)))
         })
         .collect();
-    if let Some(vmid) = vmid {
-        let kind = if config.contains_key("rootfs") { Kind::Lxc } else { Kind::Qemu };
-        let local = cluster.local.clone();
-        cluster.archives.remove(&id);
-        cluster.guests.insert(vmid, Guest::new(vmid, kind, &local, config));
-    }
+    cluster.archives.insert(id, config);
 }

@@ -22,7 +22,7 @@ const CONFIGS: usize = 5;
 const SINGLES: usize = 30;
 const PAIRED: usize = 6;
 /// How many ways there are at most.
-const MOST: usize = 160;
+const MOST: usize = 240;
 /// Writes that are further away were made in another session.
 const NEAR: u64 = 40;
 
@@ -229,17 +229,35 @@ async fn created(stage: &Stage<'_>, kind: &str, question: &Question) {
         stage.lab.arrange(Arrange::Volume { id: source.to_owned(), vmid: of });
     }
     // A storage that the recording could name was defined before.
+    if question.status != 200 {
+        return;
+    }
     for storage in config::storages(question) {
         let define = stage.known.writes().find(|other| {
             other.question.method() == "POST"
                 && other.question.path() == "/storage"
                 && other.question.given("storage") == Some(&storage)
         });
-        if let Some(define) = define
-            && question.status == 200
-        {
-            stage.repeat(define).await;
+        match define {
+            Some(define) => drop(stage.repeat(define).await),
+            None if !question.says("does not exist") => folder(stage, &storage, question).await,
+            None => {}
         }
+    }
+}
+
+/// A storage that nothing tells more of: a folder, to which nothing is mounted where a refusal says so.
+async fn folder(stage: &Stage<'_>, name: &str, question: &Question) {
+    let path = question.named("directory '", "'").into_iter().next().unwrap_or_else(|| format!("/srv/{name}"));
+    let mut form = json!({"storage": name, "type": "dir", "path": path, "content": "images,rootdir"});
+    if question.says("mount point") {
+        form["is_mountpoint"] = json!("1");
+    }
+    form["disable"] = json!("1");
+    stage.call("POST", "/storage", &form).await;
+    // Only what is disabled can be made where nothing is mounted.
+    if !question.says("is disabled") {
+        stage.call("PUT", &format!("/storage/{name}"), &json!({"delete": "disable"})).await;
     }
 }
 

@@ -164,6 +164,10 @@ pub async fn present(stage: &mut Stage<'_>, path: &str) {
     if let Some(maker) = maker {
         Box::pin(needs(stage, &maker.question)).await;
         stage.repeat(maker).await;
+    } else if let Some((list, id)) = path.rsplit_once('/').filter(|(list, _)| list.ends_with("/vnets")) {
+        // Which zone it was in is not told: it gets one of its own.
+        stage.call("POST", &format!("{SDN}/zones"), &json!({"zone": "z1", "type": "simple"})).await;
+        stage.call("POST", list, &json!({"vnet": id, "zone": "z1"})).await;
     } else if let Some((list, id)) = path.rsplit_once('/')
         && let Some(form) = plain(list, id)
     {

@@ -6,6 +6,18 @@ use serde_json::Value;
 use crate::recording::Recording;
 use crate::stage::Stage;
 
+/// One that its status or its log shows.
+pub fn one(stage: &Stage<'_>, recording: &Recording, upid: &str) {
+    let data = recording.data();
+    let lines = data.as_array().into_iter().flatten().filter_map(|line| line["t"].as_str());
+    let text = recording.response["text"].as_str().unwrap_or_default().lines();
+    let log: Vec<String> = lines.chain(text).filter(|line| *line != "no content").map(str::to_owned).collect();
+    let status = data["exitstatus"].as_str().unwrap_or("OK").to_owned();
+    let status = (data["status"] != "running").then_some(status);
+    stage.lab.arrange(Arrange::NoTasks);
+    stage.lab.arrange(Arrange::Task { upid: upid.to_owned(), status, ended: 0, log });
+}
+
 /// The rows of a list, oldest first, and as many more as it counts: newer ones where it does not start with the newest.
 pub fn list(stage: &Stage<'_>, recording: &Recording) {
     stage.lab.arrange(Arrange::NoTasks);

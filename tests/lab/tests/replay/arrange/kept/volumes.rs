@@ -43,6 +43,8 @@ pub async fn sources(stage: &mut Stage<'_>, question: &Question) {
         {
             let storage = id.split(':').next().unwrap_or_default();
             let read = format!("/nodes/pve1/storage/{storage}/content/{id}");
+            // Made anew, so that it is of the guest as it is now.
+            stage.lab.arrange(Arrange::Gone(read.clone()));
             stage.lab.arrange(Arrange::Shows { read, data: Value::Object(serde_json::Map::new()) });
         }
     }
