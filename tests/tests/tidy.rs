@@ -83,14 +83,16 @@ fn no_path_of_the_api_is_typed_by_hand() {
     let mut typed = Vec::new();
     for (name, text) in sources() {
         let is_test = name.ends_with("tests.rs") || name.contains("/tests/");
-        if !name.starts_with("runtime/src/") || is_test {
+        // Paths of the access control list look alike and are not of the API.
+        let is_acl = name == "runtime/src/sight.rs";
+        if !name.starts_with("runtime/src/") || is_test || is_acl {
             continue;
         }
         // Unit tests at the end of a file may.
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
             let base = line.contains("/api2")
-                && !(name == "runtime/src/pve/client.rs" || name == "runtime/src/config/cluster_file.rs");
+                && !(name == "runtime/src/pve/attempt.rs" || name == "runtime/src/config/cluster_file.rs");
             if base || starts.iter().any(|start| line.contains(start.as_str())) {
                 typed.push(format!("{name}:{}: {}", number + 1, line.trim()));
             }

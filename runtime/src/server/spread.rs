@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pvegate_generated::model::{Answer, Operation};
+use pvegate_generated::model::{Answer, Operation, Place};
 use pvegate_generated::terms::Tier;
 use serde_json::{Map, Value as Json};
 
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(4500);
 pub fn is_possible(operation: &Operation) -> bool {
     operation.tier == Tier::Read
         && matches!(operation.answer, Answer::List(_))
-        && operation.path.starts_with("/nodes/{node}/")
+        && operation.parameter("node").is_some_and(|parameter| parameter.place == Place::Path)
         && reading::addressed(operation) == Addressed::NoGuest
 }
 
