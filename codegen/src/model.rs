@@ -31,6 +31,22 @@ pub struct Model {
     pub option_privileges: BTreeMap<(String, String), String>,
 }
 
+impl Model {
+    /// The toolsets by name, each with the tools that it lists.
+    pub fn toolsets(&self) -> BTreeMap<&str, Vec<&Tool>> {
+        let mut toolsets: BTreeMap<&str, Vec<&Tool>> = BTreeMap::new();
+        for tool in &self.tools {
+            for name in std::iter::once(&tool.toolset).chain(&tool.also_in) {
+                toolsets.entry(name).or_default().push(tool);
+            }
+        }
+        for tools in toolsets.values_mut() {
+            tools.sort_by(|one, other| one.name.cmp(&other.name));
+        }
+        toolsets
+    }
+}
+
 /// One operation.
 #[derive(Debug)]
 pub struct Operation {
@@ -220,6 +236,8 @@ pub struct Tool {
     pub place: String,
     /// Its toolset.
     pub toolset: String,
+    /// Further toolsets that list it.
+    pub also_in: Vec<String>,
     /// Its name.
     pub name: String,
     /// What it runs: nothing for tools of the gateway, an operation, or one for each kind of guest.

@@ -275,6 +275,8 @@ pub struct Tool {
     pub filter: BTreeMap<String, String>,
     #[serde(default)]
     pub arguments: Vec<ToolArgument>,
+    #[serde(default)]
+    pub also_in: Vec<String>,
 }
 
 /// One operation for each kind of guest.

@@ -67,6 +67,13 @@ pub fn tools(entries: &[Entry<overlay::Tool>], wire: &Wire, model: &Model, probl
             tools.push(tool);
         }
     }
+    for tool in &tools {
+        for name in &tool.also_in {
+            if *name == tool.toolset || !tools.iter().any(|other| other.toolset == *name) {
+                problems.push(&tool.place, format!("also_in: `{name}` is no other toolset that has tools"));
+            }
+        }
+    }
     tools.sort_by(|one, other| (&one.toolset, &one.name).cmp(&(&other.toolset, &other.name)));
     tools
 }
@@ -111,6 +118,7 @@ impl Builder<'_> {
         Some(Tool {
             place: self.place.to_owned(),
             toolset: self.tool.toolset.clone(),
+            also_in: self.tool.also_in.clone(),
             name: self.tool.name.clone(),
             runs,
             definition,
@@ -253,7 +261,8 @@ impl Builder<'_> {
             && parameter.place == "path"
             && operations
                 .iter()
-                .all(|operation| operation.keys.tier == Tier::Read && matches!(operation.answer, Answer::List(_)));
+                .all(|operation| operation.keys.tier == Tier::Read && matches!(operation.answer, Answer::List(_)))
+            && !operations.iter().flat_map(|operation| &operation.params).any(|parameter| parameter.role == Role::Task);
         let words = parameter
             .words
             .as_deref()

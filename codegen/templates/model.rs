@@ -513,6 +513,8 @@ pub struct Tool {
     pub name: &'static str,
     /// Its toolset.
     pub toolset: &'static str,
+    /// Further toolsets that list it.
+    pub also_in: &'static [&'static str],
     /// Exactly what a client sees of it in `tools/list`, as JSON.
     pub definition: &'static str,
     /// What it runs.
@@ -525,4 +527,11 @@ pub struct Tool {
     pub projection: Option<&'static str>,
     /// Which rows of the resources snapshot it shows: column and value.
     pub filter: &'static [(&'static str, &'static str)],
+}
+
+impl Tool {
+    /// Every toolset that lists it.
+    pub fn toolsets(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.toolset).chain(self.also_in.iter().copied())
+    }
 }

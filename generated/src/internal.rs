@@ -32,6 +32,12 @@ pub static QEMU_STATUS: &Operation = &qemu::OPERATIONS[34];
 /// `GET /cluster/resources`
 pub static RESOURCES: &Operation = &cluster::OPERATIONS[77];
 
+/// `GET /nodes/{node}/tasks/{upid}/log`
+pub static TASK_LOG: &Operation = &nodes::OPERATIONS[108];
+
+/// `GET /nodes/{node}/tasks/{upid}/status`
+pub static TASK_STATUS: &Operation = &nodes::OPERATIONS[109];
+
 /// `GET /version`
 pub static VERSION: &Operation = &version::OPERATIONS[0];
 

@@ -5,10 +5,11 @@
 use crate::model::{Runs, Tool};
 
 /// By toolset, then name.
-pub static TOOLS: [Tool; 37] = [
+pub static TOOLS: [Tool; 39] = [
     Tool {
         name: "list_backups",
         toolset: "backups",
+        also_in: &[],
         definition: include_str!("../json/tools/list_backups.json"),
         runs: Runs::One("GET /nodes/{node}/storage/{storage}/content"),
         args: &["node", "storage", "vmid"],
@@ -19,6 +20,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_cluster_firewall_options",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_cluster_firewall_options.json"),
         runs: Runs::One("GET /cluster/firewall/options"),
         args: &[],
@@ -29,6 +31,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_cluster_firewall_rules",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_cluster_firewall_rules.json"),
         runs: Runs::One("GET /cluster/firewall/rules"),
         args: &[],
@@ -39,6 +42,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_firewall_ipset_entries",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_firewall_ipset_entries.json"),
         runs: Runs::One("GET /cluster/firewall/ipset/{name}"),
         args: &["name"],
@@ -49,6 +53,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_firewall_security_group_rules",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_firewall_security_group_rules.json"),
         runs: Runs::One("GET /cluster/firewall/groups/{group}"),
         args: &["group"],
@@ -59,6 +64,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_guest_firewall_ipset_entries",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_guest_firewall_ipset_entries.json"),
         runs: Runs::ByKind { qemu: "GET /nodes/{node}/qemu/{vmid}/firewall/ipset/{name}", lxc: "GET /nodes/{node}/lxc/{vmid}/firewall/ipset/{name}" },
         args: &["name"],
@@ -69,6 +75,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_guest_firewall_options",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_guest_firewall_options.json"),
         runs: Runs::ByKind { qemu: "GET /nodes/{node}/qemu/{vmid}/firewall/options", lxc: "GET /nodes/{node}/lxc/{vmid}/firewall/options" },
         args: &[],
@@ -79,6 +86,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_guest_firewall_rules",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_guest_firewall_rules.json"),
         runs: Runs::ByKind { qemu: "GET /nodes/{node}/qemu/{vmid}/firewall/rules", lxc: "GET /nodes/{node}/lxc/{vmid}/firewall/rules" },
         args: &[],
@@ -89,6 +97,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_node_firewall_options",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_node_firewall_options.json"),
         runs: Runs::One("GET /nodes/{node}/firewall/options"),
         args: &["node"],
@@ -99,6 +108,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_node_firewall_rules",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/get_node_firewall_rules.json"),
         runs: Runs::One("GET /nodes/{node}/firewall/rules"),
         args: &["node"],
@@ -109,6 +119,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_firewall_aliases",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/list_firewall_aliases.json"),
         runs: Runs::One("GET /cluster/firewall/aliases"),
         args: &[],
@@ -119,6 +130,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_firewall_ipsets",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/list_firewall_ipsets.json"),
         runs: Runs::One("GET /cluster/firewall/ipset"),
         args: &[],
@@ -129,6 +141,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_firewall_security_groups",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/list_firewall_security_groups.json"),
         runs: Runs::One("GET /cluster/firewall/groups"),
         args: &[],
@@ -139,6 +152,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_guest_firewall_aliases",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/list_guest_firewall_aliases.json"),
         runs: Runs::ByKind { qemu: "GET /nodes/{node}/qemu/{vmid}/firewall/aliases", lxc: "GET /nodes/{node}/lxc/{vmid}/firewall/aliases" },
         args: &[],
@@ -149,6 +163,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_guest_firewall_ipsets",
         toolset: "firewall",
+        also_in: &[],
         definition: include_str!("../json/tools/list_guest_firewall_ipsets.json"),
         runs: Runs::ByKind { qemu: "GET /nodes/{node}/qemu/{vmid}/firewall/ipset", lxc: "GET /nodes/{node}/lxc/{vmid}/firewall/ipset" },
         args: &[],
@@ -159,6 +174,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "describe_operation",
         toolset: "gateway",
+        also_in: &[],
         definition: include_str!("../json/tools/describe_operation.json"),
         runs: Runs::Gateway,
         args: &[],
@@ -169,6 +185,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_guest",
         toolset: "gateway",
+        also_in: &[],
         definition: include_str!("../json/tools/get_guest.json"),
         runs: Runs::Gateway,
         args: &[],
@@ -179,6 +196,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_clusters",
         toolset: "gateway",
+        also_in: &[],
         definition: include_str!("../json/tools/list_clusters.json"),
         runs: Runs::Gateway,
         args: &[],
@@ -189,6 +207,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_guests",
         toolset: "gateway",
+        also_in: &[],
         definition: include_str!("../json/tools/list_guests.json"),
         runs: Runs::Gateway,
         args: &[],
@@ -199,6 +218,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "read",
         toolset: "gateway",
+        also_in: &[],
         definition: include_str!("../json/tools/read.json"),
         runs: Runs::Gateway,
         args: &[],
@@ -209,7 +229,19 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "search_operations",
         toolset: "gateway",
+        also_in: &[],
         definition: include_str!("../json/tools/search_operations.json"),
+        runs: Runs::Gateway,
+        args: &[],
+        fixed: &[],
+        projection: None,
+        filter: &[],
+    },
+    Tool {
+        name: "wait_task",
+        toolset: "gateway",
+        also_in: &["tasks"],
+        definition: include_str!("../json/tools/wait_task.json"),
         runs: Runs::Gateway,
         args: &[],
         fixed: &[],
@@ -219,6 +251,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_container_config",
         toolset: "guests",
+        also_in: &[],
         definition: include_str!("../json/tools/get_container_config.json"),
         runs: Runs::One("GET /nodes/{node}/lxc/{vmid}/config"),
         args: &["current", "snapshot"],
@@ -229,6 +262,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_container_ip",
         toolset: "guests",
+        also_in: &[],
         definition: include_str!("../json/tools/get_container_ip.json"),
         runs: Runs::One("GET /nodes/{node}/lxc/{vmid}/interfaces"),
         args: &[],
@@ -239,6 +273,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_containers",
         toolset: "guests",
+        also_in: &[],
         definition: include_str!("../json/tools/get_containers.json"),
         runs: Runs::One("GET /cluster/resources"),
         args: &[],
@@ -249,6 +284,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_guest_status",
         toolset: "guests",
+        also_in: &[],
         definition: include_str!("../json/tools/get_guest_status.json"),
         runs: Runs::ByKind { qemu: "GET /nodes/{node}/qemu/{vmid}/status/current", lxc: "GET /nodes/{node}/lxc/{vmid}/status/current" },
         args: &[],
@@ -259,6 +295,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_vm_config",
         toolset: "guests",
+        also_in: &[],
         definition: include_str!("../json/tools/get_vm_config.json"),
         runs: Runs::One("GET /nodes/{node}/qemu/{vmid}/config"),
         args: &["current", "snapshot"],
@@ -269,6 +306,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_vms",
         toolset: "guests",
+        also_in: &[],
         definition: include_str!("../json/tools/get_vms.json"),
         runs: Runs::One("GET /cluster/resources"),
         args: &[],
@@ -279,6 +317,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_isos",
         toolset: "images",
+        also_in: &[],
         definition: include_str!("../json/tools/list_isos.json"),
         runs: Runs::One("GET /nodes/{node}/storage/{storage}/content"),
         args: &["node", "storage"],
@@ -289,6 +328,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_templates",
         toolset: "images",
+        also_in: &[],
         definition: include_str!("../json/tools/list_templates.json"),
         runs: Runs::One("GET /nodes/{node}/storage/{storage}/content"),
         args: &["node", "storage"],
@@ -299,6 +339,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_cluster_status",
         toolset: "nodes",
+        also_in: &[],
         definition: include_str!("../json/tools/get_cluster_status.json"),
         runs: Runs::One("GET /cluster/status"),
         args: &[],
@@ -309,6 +350,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_node_status",
         toolset: "nodes",
+        also_in: &[],
         definition: include_str!("../json/tools/get_node_status.json"),
         runs: Runs::One("GET /nodes/{node}/status"),
         args: &["node"],
@@ -319,6 +361,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_node_updates",
         toolset: "nodes",
+        also_in: &[],
         definition: include_str!("../json/tools/get_node_updates.json"),
         runs: Runs::One("GET /nodes/{node}/apt/update"),
         args: &["node"],
@@ -329,6 +372,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_nodes",
         toolset: "nodes",
+        also_in: &[],
         definition: include_str!("../json/tools/get_nodes.json"),
         runs: Runs::One("GET /nodes"),
         args: &[],
@@ -339,6 +383,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_snapshots",
         toolset: "snapshots",
+        also_in: &[],
         definition: include_str!("../json/tools/list_snapshots.json"),
         runs: Runs::ByKind { qemu: "GET /nodes/{node}/qemu/{vmid}/snapshot", lxc: "GET /nodes/{node}/lxc/{vmid}/snapshot" },
         args: &[],
@@ -349,6 +394,7 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "get_storage",
         toolset: "storage",
+        also_in: &[],
         definition: include_str!("../json/tools/get_storage.json"),
         runs: Runs::One("GET /nodes/{node}/storage"),
         args: &["node", "content", "enabled", "storage", "target"],
@@ -357,8 +403,20 @@ pub static TOOLS: [Tool; 37] = [
         filter: &[],
     },
     Tool {
+        name: "get_task_log",
+        toolset: "tasks",
+        also_in: &[],
+        definition: include_str!("../json/tools/get_task_log.json"),
+        runs: Runs::One("GET /nodes/{node}/tasks/{upid}/log"),
+        args: &["node", "upid"],
+        fixed: &[],
+        projection: None,
+        filter: &[],
+    },
+    Tool {
         name: "get_task_status",
         toolset: "tasks",
+        also_in: &[],
         definition: include_str!("../json/tools/get_task_status.json"),
         runs: Runs::One("GET /nodes/{node}/tasks/{upid}/status"),
         args: &["node", "upid"],
@@ -369,10 +427,11 @@ pub static TOOLS: [Tool; 37] = [
     Tool {
         name: "list_tasks",
         toolset: "tasks",
+        also_in: &[],
         definition: include_str!("../json/tools/list_tasks.json"),
         runs: Runs::One("GET /nodes/{node}/tasks"),
-        args: &["node", "vmid", "typefilter", "statusfilter", "userfilter", "since", "until", "source"],
-        fixed: &[("limit", "500")],
+        args: &["node", "vmid", "typefilter", "statusfilter", "errors", "userfilter", "since", "until", "source"],
+        fixed: &[],
         projection: None,
         filter: &[],
     },

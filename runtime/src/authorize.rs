@@ -38,10 +38,10 @@ pub struct Read {
     pub operation: &'static Operation,
 }
 
-/// Whether the principal may use this tool: by its own name, or by its toolset's.
+/// Whether the principal may use this tool: by its own name, or by that of a toolset that lists it.
 pub fn tool(principal: &Principal, tool: &Tool) -> bool {
     let tools = &principal.grant.tools;
-    tools.allows(tool.name) || tools.allows(tool.toolset)
+    tools.allows(tool.name) || tool.toolsets().any(|toolset| tools.allows(toolset))
 }
 
 /// The clusters that the principal may ask, by name.

@@ -22,6 +22,7 @@ mod named;
 mod paths;
 mod programs;
 mod sight;
+mod tasks;
 mod tidy;
 mod tools;
 mod writes;

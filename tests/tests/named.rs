@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use tests::call::{self, Call};
 use tests::site::{CLUSTER, Site};
 
-/// The reads of the earlier server whose names people know.
-const NAMES: [&str; 31] = [
+/// The reads of earlier servers whose names people know.
+const NAMES: [&str; 32] = [
     "get_cluster_firewall_options",
     "get_cluster_firewall_rules",
     "get_cluster_status",
@@ -26,6 +26,7 @@ const NAMES: [&str; 31] = [
     "get_node_updates",
     "get_nodes",
     "get_storage",
+    "get_task_log",
     "get_task_status",
     "get_vm_config",
     "get_vms",
@@ -92,7 +93,7 @@ pub(crate) fn calls(cluster: &str, samples: &[Call]) -> Vec<(&'static Tool, Valu
 /// A value of an argument that may be left out.
 fn optional(tool: &Tool, operation: &str, name: &str) -> &'static str {
     match name {
-        "current" | "enabled" => "1",
+        "current" | "enabled" | "errors" => "1",
         "snapshot" if operation.contains("/lxc/") => "clean",
         "snapshot" => "before-upgrade",
         "content" => "iso",

@@ -10,16 +10,13 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
     let mut text = String::from(
         "# Tools\n\nWritten by `cargo codegen` from `schema/overlay/tools/`; do not edit.\nWhat a client sees of each stands in `generated/json/tools/`.\n",
     );
-    let mut toolset = "";
-    for tool in &model.tools {
-        if tool.toolset != toolset {
-            toolset = &tool.toolset;
-            let _ = write!(
-                text,
-                "\n## {toolset}\n\n| tool | arguments | runs | what it does |\n| --- | --- | --- | --- |\n"
-            );
+    for (toolset, tools) in model.toolsets() {
+        let _ =
+            write!(text, "\n## {toolset}\n\n| tool | arguments | runs | what it does |\n| --- | --- | --- | --- |\n");
+        for tool in tools {
+            let _ =
+                writeln!(text, "| `{}` | {} | {} | {} |", tool.name, arguments(tool), runs(tool), description(tool));
         }
-        let _ = writeln!(text, "| `{}` | {} | {} | {} |", tool.name, arguments(tool), runs(tool), description(tool));
     }
     files.insert("docs/tools.md".to_owned(), text);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::policy::offered_text;
-use crate::model::{Model, Operation};
+use crate::model::{Model, Operation, Tool};
 use crate::overlay::OfferedKey;
 use crate::terms::{Area, Reason, Role, Tier};
 
@@ -121,19 +121,12 @@ fn roles(model: &Model, text: &mut String) {
 
 fn tools(model: &Model, text: &mut String) {
     text.push_str("## Tool lists\n\nBytes of `tools/list` as compact JSON, without the envelope.\n\n| toolset | tools | bytes |\n| --- | ---: | ---: |\n");
-    let mut sizes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for tool in &model.tools {
-        let size = sizes.entry(&tool.toolset).or_default();
-        size.0 += 1;
-        size.1 += tool.definition.to_string().len() + 1;
+    let bytes = |tools: &[&Tool]| tools.iter().map(|tool| tool.definition.to_string().len() + 1).sum::<usize>();
+    let toolsets = model.toolsets();
+    for (toolset, tools) in &toolsets {
+        let _ = writeln!(text, "| {toolset} | {} | {} |", tools.len(), bytes(tools));
     }
-    for (toolset, (count, bytes)) in &sizes {
-        let _ = writeln!(text, "| {toolset} | {count} | {bytes} |");
-    }
-    let _ = writeln!(
-        text,
-        "| **all** | {} | {} |",
-        model.tools.len(),
-        sizes.values().map(|(_, bytes)| bytes).sum::<usize>()
-    );
+    // A tool that two of them list counts in both.
+    let listed: Vec<&Tool> = toolsets.into_values().flatten().collect();
+    let _ = writeln!(text, "| **all** | {} | {} |", listed.len(), bytes(&listed));
 }

@@ -23,9 +23,10 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
         };
         let _ = write!(
             text,
-            "    Tool {{\n        name: {},\n        toolset: {},\n        definition: include_str!({}),\n        runs: {runs},\n        args: {},\n        fixed: {},\n        projection: {:?},\n        filter: {},\n    }},\n",
+            "    Tool {{\n        name: {},\n        toolset: {},\n        also_in: {},\n        definition: include_str!({}),\n        runs: {runs},\n        args: {},\n        fixed: {},\n        projection: {:?},\n        filter: {},\n    }},\n",
             string(&tool.name),
             string(&tool.toolset),
+            strings(&tool.also_in),
             string(&format!("../{path}")),
             strings(&tool.args),
             pairs(&tool.fixed),

@@ -199,6 +199,10 @@ fn tools_of_nothing() {
         &tool("name = \"get_nothing\"\noperation = \"GET /nodes\"\nprojection = \"no-such\""),
         &["get_nothing", "no-such"],
     );
+    for toolset in ["no-such", "nodes"] {
+        let listed = format!("name = \"get_nothing\"\noperation = \"GET /nodes\"\nalso_in = [\"{toolset}\"]");
+        assert_names(&tool(&listed), &["get_nothing", "also_in", toolset]);
+    }
     assert_names(
         &tool("name = \"get_node_status\"\noperation = \"GET /nodes\""),
         &["get_node_status", "another tool has this name"],

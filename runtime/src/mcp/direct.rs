@@ -84,6 +84,8 @@ pub(super) struct PlainCall {
     arguments: Map<String, Value>,
     /// The 2026-07-28 revision, whose results say that they are complete.
     modern: bool,
+    /// Whether the client wants to be told how far it is.
+    progress: bool,
 }
 
 impl PlainCall {
@@ -113,7 +115,13 @@ impl PlainCall {
             declared.is_none()
         };
         let arguments = params.arguments.unwrap_or_default();
-        well_formed.then_some(Self { id, name: params.name, arguments, modern })
+        let progress = meta.get_progress_token().is_some();
+        well_formed.then_some(Self { id, name: params.name, arguments, modern, progress })
+    }
+
+    /// Whether more than one message may answer it, which takes the SDK's way.
+    pub(super) fn tells_progress<S: Surface>(&self, surface: &S) -> bool {
+        self.progress && surface.tells_progress(&self.name)
     }
 
     /// Runs the call. When the client hangs up, this future is dropped, and the call with it.
@@ -124,11 +132,12 @@ impl PlainCall {
         view: View,
         abort: &CancellationToken,
     ) -> Response {
-        let Self { id, name, arguments, modern } = self;
+        let Self { id, name, arguments, modern, .. } = self;
         let cancellation = abort.child_token();
         let _hung_up = cancellation.clone().drop_guard();
         let name = Cow::Owned(name);
-        let call = ToolCall { principal, view, name, arguments, request_id: id.to_string(), cancellation };
+        let call =
+            ToolCall { principal, view, name, arguments, request_id: id.to_string(), progress: None, cancellation };
         let written = match handler::run(surface, call).await {
             Ok(Ok(answer)) => write_result(&id, modern, answer.json(), Some(answer.json())),
             Ok(Err(refusal)) => write_result(&id, modern, &handler::refusal_text(&refusal), None),

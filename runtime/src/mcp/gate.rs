@@ -33,7 +33,7 @@ pub(super) struct Gate<S: Surface, A> {
     protocol: StreamableHttpService<Handler<S>, NeverSessionManager>,
     origins: Vec<String>,
     limits: Limits,
-    in_flight: Semaphore,
+    in_flight: Arc<Semaphore>,
     tokens: TokenLimits,
     abort: CancellationToken,
     /// Whether plain calls are answered without the SDK. Only a test that compares both ways says no.
@@ -60,7 +60,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
             authenticator,
             protocol,
             origins: config.allowed_origins.clone(),
-            in_flight: Semaphore::new(config.limits.in_flight),
+            in_flight: Arc::new(Semaphore::new(config.limits.in_flight)),
             tokens: TokenLimits::new(&config.limits),
             limits: config.limits.clone(),
             abort,
@@ -91,7 +91,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         if parts.uri.path() == "/healthz" {
             return Ok(json_body(StatusCode::OK, r#"{"status":"ok"}"#));
         }
-        let _slot = self.in_flight.try_acquire().map_err(|_| {
+        let place = Arc::clone(&self.in_flight).try_acquire_owned().map_err(|_| {
             refuse(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "server_busy",
@@ -101,7 +101,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         })?;
         let principal = self.principal(&parts.headers)?;
         let view = self.view(parts.uri.path())?;
-        let _permit = self
+        let permit = self
             .tokens
             .enter(principal.id(), Instant::now())
             .map_err(|reason| Box::new(self.too_much(reason, principal.id())))?;
@@ -117,6 +117,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         if self.direct
             && parts.method == Method::POST
             && let Some(call) = PlainCall::read(&parts.headers, &body)
+            && !call.tells_progress(&*self.surface)
         {
             return Ok(call.answer(&*self.surface, principal, view, &self.abort).await);
         }
@@ -128,7 +129,15 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         let request = http::Request::from_parts(parts, Full::new(body.clone()));
         // Boxed, so that the rarer way does not make the other's future larger.
         let response = Box::pin(self.protocol.handle(request)).await;
-        Ok(finish(response, &caller, &body).await)
+        let response = finish(response, &caller, &body).await;
+        // A stream goes on when this function is over, and counts as in flight until its end.
+        Ok(response.map(|body| {
+            body.map_frame(move |frame| {
+                let _ = (&place, &permit);
+                frame
+            })
+            .boxed()
+        }))
     }
 
     fn check_sender(&self, headers: &http::HeaderMap) -> Result<(), Box<Response>> {

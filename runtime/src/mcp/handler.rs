@@ -16,7 +16,7 @@ use rmcp::{
 };
 
 use super::{
-    Answer, Refusal, Surface, ToolCall, ToolResult, View,
+    Answer, Progress, Refusal, Surface, ToolCall, ToolResult, View,
     splice::{Insert, Slot},
 };
 
@@ -118,9 +118,9 @@ pub(super) async fn run<S: Surface>(
     }
 }
 
-fn answered<P>(answer: Answer, caller: &Caller<P>) -> Result<CallToolResult, ErrorData> {
+fn answered(answer: Answer, slot: Option<&Slot>) -> Result<CallToolResult, ErrorData> {
     let mut result = CallToolResult::success(Vec::new());
-    if let Some(slot) = &caller.slot {
+    if let Some(slot) = slot {
         slot.put(Insert::Answer(answer));
     } else {
         let value = serde_json::from_str(answer.json())
@@ -190,13 +190,20 @@ impl<S: Surface> ServerHandler for Handler<S> {
         let call = ToolCall {
             principal: Arc::clone(&caller.principal),
             view: caller.view.clone(),
-            name: request.name,
             arguments: request.arguments.unwrap_or_default(),
             request_id: context.id.to_string(),
+            progress: context
+                .meta
+                .get_progress_token()
+                .filter(|_| self.surface.tells_progress(&request.name))
+                .map(|token| Progress::new(context.peer.clone(), token)),
+            name: request.name,
             cancellation: context.ct,
         };
+        // Its response is a stream, into which nothing can be put later.
+        let slot = if call.progress.is_some() { None } else { caller.slot.as_ref() };
         match run(&*self.surface, call).await? {
-            Ok(answer) => answered(answer, &caller).map(Into::into),
+            Ok(answer) => answered(answer, slot).map(Into::into),
             Err(refusal) => Ok(CallToolResult::error(vec![ContentBlock::text(refusal_text(&refusal))]).into()),
         }
     }

@@ -18,6 +18,7 @@ mod gate;
 mod handler;
 mod http;
 mod limits;
+mod progress;
 mod reply;
 mod splice;
 mod stdio;
@@ -27,6 +28,7 @@ mod tests;
 pub use answer::{Answer, AnswerError, ToolList};
 pub use http::{HttpConfig, Running, ServeError, serve_http};
 pub use limits::Limits;
+pub use progress::Progress;
 pub use stdio::{StdioError, serve_stdio};
 
 /// What the log's filter has to hold, whatever else it is set to: at its finer levels the SDK writes whole requests,
@@ -46,6 +48,13 @@ pub trait Surface: Send + Sync + 'static {
 
     /// Whether a toolset of this name exists, for the path `/mcp/x/{toolset}`.
     fn has_toolset(&self, name: &str) -> bool;
+
+    /// Whether a tool of this name tells how far it is. Calls of others never do, so a client's wish to be told does
+    /// not cost them the direct way.
+    fn tells_progress(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
 
     /// Runs one tool.
     ///
@@ -95,6 +104,8 @@ pub struct ToolCall<P> {
     pub arguments: Map<String, Value>,
     /// The client's id of this request, for the log.
     pub request_id: String,
+    /// Where to tell how far the call is, if the client wants to know.
+    pub progress: Option<Progress>,
     /// Fires when the client hangs up or cancels, and when the server's time to drain is over.
     pub cancellation: CancellationToken,
 }

@@ -96,20 +96,10 @@ impl Redactor {
     }
 
     fn items(&self, items: &mut [Value]) {
-        // A log comes as lines, and a private key in it spans several.
-        let mut inside_key = false;
+        let mut lines = Lines::default();
         for item in items {
             match log_line(item) {
-                Some(line) => {
-                    let begins = patterns::begins_private_key(line);
-                    let ends = patterns::ends_private_key(line);
-                    if inside_key || begins {
-                        HIDDEN.clone_into(line);
-                    } else {
-                        self.string(line);
-                    }
-                    inside_key = (inside_key || begins) && !ends;
-                }
+                Some(line) => lines.mask(self, line),
                 None => self.value(item),
             }
         }
@@ -123,6 +113,26 @@ impl Redactor {
             }
         }
         out
+    }
+}
+
+/// Masks a log line by line, however many reads it comes in: a private key in it spans several lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lines {
+    inside_key: bool,
+}
+
+impl Lines {
+    /// Masks the next line.
+    pub fn mask(&mut self, redactor: &Redactor, line: &mut String) {
+        let begins = patterns::begins_private_key(line);
+        let ends = patterns::ends_private_key(line);
+        if self.inside_key || begins {
+            HIDDEN.clone_into(line);
+        } else {
+            redactor.string(line);
+        }
+        self.inside_key = (self.inside_key || begins) && !ends;
     }
 }
 

@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 
 use super::reading;
-use super::{State, describe, guests, page, search, shape};
+use super::{State, describe, guests, page, search, shape, wait_task};
 use crate::authorize;
-use crate::mcp::{Answer, Refusal};
+use crate::mcp::{Answer, Progress, Refusal};
 use crate::pve::Kind;
 use crate::tokens::Principal;
 
@@ -38,6 +38,7 @@ pub async fn call(
     principal: &Principal,
     name: &str,
     given: Map<String, Json>,
+    progress: Option<Progress>,
 ) -> Option<Result<Answer, Refusal>> {
     Some(match name {
         "search_operations" => arguments(given).and_then(|asked| search::answer(state, &asked)),
@@ -58,6 +59,10 @@ pub async fn call(
         },
         "get_guest" => match arguments(given) {
             Ok(asked) => guests::get_guest(state, principal, asked).await,
+            Err(refusal) => Err(refusal),
+        },
+        wait_task::NAME => match arguments(given) {
+            Ok(asked) => wait_task::answer(state, principal, asked, progress).await,
             Err(refusal) => Err(refusal),
         },
         _ => return None,

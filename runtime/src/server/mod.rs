@@ -10,6 +10,7 @@ mod search;
 mod shape;
 mod spread;
 mod surface;
+mod wait_task;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl State {
 
 /// Whether a name in a token's `tools` means something.
 fn known_tool(name: &str) -> bool {
-    TOOLS.iter().any(|tool| tool.name == name || tool.toolset == name)
+    TOOLS.iter().any(|tool| tool.name == name || tool.toolsets().any(|toolset| toolset == name))
 }
 
 /// An opt-in that asks for nothing is a mistake that somebody relies on.

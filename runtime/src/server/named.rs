@@ -15,6 +15,9 @@ use crate::mcp::{Answer, Refusal};
 use crate::snapshot::GuestKind;
 use crate::tokens::Principal;
 
+/// Rows that are asked for at once where PVE cuts the list and the caller does not say.
+const PAGE: usize = 500;
+
 /// What the server adds to the arguments of every named tool.
 struct Own {
     cluster: Option<String>,
@@ -55,6 +58,14 @@ pub async fn call(
     check_names(tool, operation, &given)?;
     let window = Window { limit: own.limit, start: page::start_of(own.cursor.as_deref(), question)?, question };
     let authorized = authorize::read(state, connection, operation)?;
+    let pages_are_pves = pages_are_pves(operation, &given);
+    if let Some(start) = pages_are_pves.then_some(window.start) {
+        given.insert("start".to_owned(), Json::from(start));
+    }
+    if has_pages(operation) {
+        let limit = window.limit.filter(|_| pages_are_pves).unwrap_or(PAGE);
+        given.insert("limit".to_owned(), Json::from(limit));
+    }
     let mut reading = reading::run(state, &authorized, given, tool.fixed).await?;
     if let Runs::ByKind { qemu, .. } = tool.runs {
         // The definition says for both kinds what the apidoc says of VMs, and of containers it says less.
@@ -62,12 +73,26 @@ pub async fn call(
     }
     let missing = reading.gaps(reading.data.as_array().map_or(0, Vec::len));
     match reading.data {
+        Json::Array(rows) if pages_are_pves => {
+            page::of_slice(rows, &own.fields, &window, reading.total, reading.missing)
+        }
         Json::Array(rows) => page::of_rows(rows, &own.fields, &window, missing),
         Json::Null if matches!(operation.answer, Shape::List(_)) => {
             page::of_rows(Vec::new(), &own.fields, &window, missing)
         }
         other => page::of_object(other, &own.fields),
     }
+}
+
+/// Whether PVE cuts this list where it is told to.
+fn has_pages(operation: &Operation) -> bool {
+    ["start", "limit"].iter().all(|name| operation.parameter(name).is_some())
+}
+
+/// Whether a page is what PVE is asked for, so that the last one is not read for the first. Several nodes have no
+/// pages in common.
+fn pages_are_pves(operation: &Operation, given: &Map<String, Json>) -> bool {
+    has_pages(operation) && !reading::is_everywhere(operation, given)
 }
 
 /// A cursor is for the same question; where it stands and how many rows are wanted is not part of it.

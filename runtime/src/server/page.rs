@@ -110,6 +110,27 @@ pub fn of_texts<'a>(
 
 /// Rows as one page, each reduced to the wanted fields; `missing` says what is not among them.
 pub fn of_rows(rows: Vec<Json>, fields: &[String], window: &Window, missing: Vec<String>) -> Result<Answer, Refusal> {
+    let (texts, rest) = written(rows, fields, missing)?;
+    of_texts(texts.iter().map(String::as_str), texts.len(), window, &rest)
+}
+
+/// The same with the rows that PVE gave from the window's start on, of as many as it says that there are.
+pub fn of_slice(
+    rows: Vec<Json>,
+    fields: &[String],
+    window: &Window,
+    total: Option<u64>,
+    missing: Vec<String>,
+) -> Result<Answer, Refusal> {
+    let (texts, rest) = written(rows, fields, missing)?;
+    let seen = window.start + texts.len();
+    let total = total.and_then(|total| usize::try_from(total).ok()).map_or(seen, |total| total.max(seen));
+    // The rows before the window were not even asked for.
+    of_texts(std::iter::repeat_n("", window.start).chain(texts.iter().map(String::as_str)), total, window, &rest)
+}
+
+/// Rows as text with the wanted fields, and what the page says of all of them.
+fn written(rows: Vec<Json>, fields: &[String], missing: Vec<String>) -> Result<(Vec<String>, String), Refusal> {
     let data = Json::Array(rows);
     let untrusted = shape::guest_written(&data);
     let Json::Array(mut rows) = data else { return Err(too_large()) };
@@ -120,10 +141,8 @@ pub fn of_rows(rows: Vec<Json>, fields: &[String], window: &Window, missing: Vec
         untrusted.into_iter().filter(|name| fields.is_empty() || fields.iter().any(|field| field == name)).collect();
     let mut rest =
         if untrusted.is_empty() { String::new() } else { format!(",\"untrusted\":{}", Json::from(untrusted)) };
-    let total = rows.len();
     rest.push_str(&gaps(missing));
-    let texts: Vec<String> = rows.iter().map(Json::to_string).collect();
-    of_texts(texts.iter().map(String::as_str), total, window, &rest)
+    Ok((rows.iter().map(Json::to_string).collect(), rest))
 }
 
 /// What stands beside a list that is not whole.

@@ -1,8 +1,8 @@
 //! One read from arguments to data that may leave: resolve the guest, decode, send, mask, shape.
 
-use pvegate_generated::catalog;
 use pvegate_generated::model::{Operation, Place, Rows, Segment};
 use pvegate_generated::terms::{Role, Subject};
+use pvegate_generated::{catalog, internal};
 use serde_json::{Map, Value as Json};
 
 use super::{State, shape, spread};
@@ -10,8 +10,9 @@ use crate::args::{Args, InvalidArguments, decode, decode_text};
 use crate::authorize::{Authorized, Read};
 use crate::connection::Connection;
 use crate::mcp::Refusal;
-use crate::pve::{Kind, PveError};
+use crate::pve::{Kind, PveError, Reply};
 use crate::snapshot::{GuestKind, GuestRow};
+use crate::tasks;
 use crate::values::Vmid;
 
 /// What a read brought: masked, shaped, with what is known beside it.
@@ -99,10 +100,16 @@ async fn send(
     fixed: Fixed,
 ) -> Result<Reading, Failure> {
     let args = prepare(state, read, arguments, fixed).await?;
-    let reply = read.get().connection.get(&args).await.map_err(Failure::Pve)?;
-    let data = leaving(state, read, reply.data);
+    let Read { connection, operation } = read.get();
+    let Reply { mut data, mut total, .. } = connection.get(&args).await.map_err(Failure::Pve)?;
+    if operation.name == internal::TASK_LOG.name
+        && let Json::Array(rows) = &mut data
+    {
+        tasks::clean(rows, &mut total).ok_or_else(|| Failure::Pve(no_such_task(connection.name())))?;
+    }
+    let data = leaving(state, read, data);
     let missing = sight_of(read, &data).await;
-    Ok(Reading { data, total: reply.total, missing })
+    Ok(Reading { data, total, missing })
 }
 
 /// Arguments as they are sent: decoded by the cluster's release.
@@ -169,7 +176,7 @@ pub(super) async fn sight_on(connection: &Connection, subjects: impl IntoIterato
 }
 
 /// Whether a list is asked of every node at once.
-fn is_everywhere(operation: &Operation, arguments: &Map<String, Json>) -> bool {
+pub(super) fn is_everywhere(operation: &Operation, arguments: &Map<String, Json>) -> bool {
     arguments.get("node").and_then(Json::as_str) == Some(spread::EVERY_NODE) && spread::is_possible(operation)
 }
 
@@ -243,6 +250,16 @@ fn other_kind(operation: &Operation, guest: &GuestRow) -> Refusal {
         "wrong_kind",
         format!("guest {} is {is}, and {} is for guests of type {other}", guest.vmid, operation.name),
         next,
+    )
+}
+
+/// PVE answers with a line about a missing file, as if that were the log.
+fn no_such_task(cluster: &str) -> PveError {
+    PveError::new(
+        Kind::NotFound,
+        format!(
+            "cluster {cluster} knows no task with this id, or keeps its log no longer; list_tasks shows those it knows"
+        ),
     )
 }
 

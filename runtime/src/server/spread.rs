@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pvegate_generated::model::{Answer, Operation, Place};
-use pvegate_generated::terms::Tier;
+use pvegate_generated::terms::{Role, Tier};
 use serde_json::{Map, Value as Json};
 
 use super::reading::{self, Addressed, Failure, Fixed, Reading};
@@ -24,6 +24,8 @@ pub fn is_possible(operation: &Operation) -> bool {
         && matches!(operation.answer, Answer::List(_))
         && operation.parameter("node").is_some_and(|parameter| parameter.place == Place::Path)
         && reading::addressed(operation) == Addressed::NoGuest
+        // A task names its node.
+        && !operation.params.iter().any(|parameter| parameter.role == Role::Task)
 }
 
 /// Asks every node that is up; each row says whose it is.

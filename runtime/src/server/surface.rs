@@ -8,7 +8,7 @@ use pvegate_generated::model::{Runs, Tool};
 use pvegate_generated::terms::Tier;
 use pvegate_generated::tools::TOOLS;
 
-use super::{State, gateway, named};
+use super::{State, gateway, named, wait_task};
 use crate::authorize;
 use crate::mcp::{Authenticator, Identity, Surface, ToolCall, ToolList, ToolResult, View};
 use crate::tokens::Principal;
@@ -54,7 +54,9 @@ impl Tools {
             return ToolResult::UnknownTool(unknown(&call.name));
         };
         let result = match tool.runs {
-            Runs::Gateway => gateway::call(&self.state, &call.principal, tool.name, call.arguments).await,
+            Runs::Gateway => {
+                gateway::call(&self.state, &call.principal, tool.name, call.arguments, call.progress).await
+            }
             Runs::One(_) | Runs::ByKind { .. } => {
                 Some(named::call(&self.state, &call.principal, tool, call.arguments).await)
             }
@@ -72,7 +74,7 @@ fn in_view(tool: &Tool, view: &View) -> bool {
     match view {
         View::Gateway => tool.toolset == "gateway",
         View::ReadOnly => tool.toolset == "gateway" && is_read(tool),
-        View::Toolset(name) => tool.toolset == &**name,
+        View::Toolset(name) => tool.toolsets().any(|toolset| toolset == &**name),
     }
 }
 
@@ -118,7 +120,11 @@ impl Surface for Tools {
     }
 
     fn has_toolset(&self, name: &str) -> bool {
-        TOOLS.iter().any(|tool| tool.toolset == name)
+        TOOLS.iter().any(|tool| tool.toolsets().any(|toolset| toolset == name))
+    }
+
+    fn tells_progress(&self, name: &str) -> bool {
+        name == wait_task::NAME
     }
 
     async fn call(&self, call: ToolCall<Principal>) -> ToolResult {

@@ -3,6 +3,7 @@
 
 mod direct;
 mod limits;
+mod progress;
 mod protocol;
 mod refusals;
 mod stdio;
@@ -82,7 +83,11 @@ impl Surface for Mirror {
         name == "snapshots"
     }
 
-    async fn call(&self, call: ToolCall<Person>) -> ToolResult {
+    fn tells_progress(&self, name: &str) -> bool {
+        name == "wait"
+    }
+
+    async fn call(&self, mut call: ToolCall<Person>) -> ToolResult {
         match call.name.as_ref() {
             "show" => {
                 let view = format!("{:?}", call.view);
@@ -93,6 +98,10 @@ impl Surface for Mirror {
             "refuse" => ToolResult::Refused(Refusal::new("not_granted", "no grant for guest 100", "Ask for one.")),
             "wait" => {
                 let _count = CountDrop(&self.dropped);
+                if let Some(progress) = &mut call.progress {
+                    progress.tell(Some(10.0), "begun").await;
+                    progress.tell(None, "at it").await;
+                }
                 tokio::time::sleep(Duration::from_millis(call.arguments["ms"].as_u64().unwrap())).await;
                 ToolResult::Ok(Answer::serialize(&json!({"waited": true})).unwrap())
             }

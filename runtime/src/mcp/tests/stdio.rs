@@ -11,6 +11,11 @@ use crate::mcp::{StdioError, View, stdio::serve_streams};
 
 /// Sends all lines, ends the input, and returns every line that came back.
 async fn talk(lines: &[Value]) -> (Vec<Value>, Result<(), StdioError>) {
+    talk_until(lines, None).await
+}
+
+/// The same, ending the input only when the request with this id is answered.
+async fn talk_until(lines: &[Value], last: Option<u64>) -> (Vec<Value>, Result<(), StdioError>) {
     let (mut to_server, server_in) = tokio::io::duplex(1 << 16);
     let (server_out, from_server) = tokio::io::duplex(1 << 16);
     let serve = tokio::spawn(serve_streams(
@@ -23,11 +28,14 @@ async fn talk(lines: &[Value]) -> (Vec<Value>, Result<(), StdioError>) {
     for line in lines {
         to_server.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
-    drop(to_server);
+    let mut input = last.is_some().then_some(to_server);
     let read = async {
-        let (mut answers, mut lines) = (Vec::new(), BufReader::new(from_server).lines());
+        let (mut answers, mut lines) = (Vec::<Value>::new(), BufReader::new(from_server).lines());
         while let Some(line) = lines.next_line().await.unwrap() {
             answers.push(serde_json::from_str(&line).unwrap());
+            if answers.last().unwrap()["id"].as_u64() == last {
+                drop(input.take());
+            }
         }
         answers
     };
@@ -88,4 +96,25 @@ async fn a_client_that_says_nothing() {
     let (answers, ended) = talk(&[]).await;
     assert!(answers.is_empty());
     ended.unwrap();
+}
+
+#[tokio::test]
+async fn progress_comes_before_the_answer() {
+    let params = json!({"name": "wait", "arguments": {"ms": 10}, "_meta": {"progressToken": "p"}});
+    let hello =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}),
+    ];
+    // With the end of its input a client takes answers still, and no news.
+    let (answers, ended) = talk_until(&lines, Some(2)).await;
+    ended.unwrap();
+    let of_progress = |answer: &&Value| answer["method"] == "notifications/progress";
+    let told: Vec<&Value> = answers.iter().filter(of_progress).map(|answer| &answer["params"]["message"]).collect();
+    assert_eq!(told, ["begun", "at it"]);
+    let place = |wanted: &dyn Fn(&Value) -> bool| answers.iter().position(wanted).unwrap();
+    assert!(place(&|answer| answer["method"] == "notifications/progress") < place(&|answer| answer["id"] == 2));
+    assert_eq!(answer(&answers, 2)["result"]["structuredContent"], json!({"waited": true}));
 }
