@@ -154,3 +154,28 @@ fn next(report: &Report) -> Option<&'static str> {
         Outcome::Ok | Outcome::OkWithWarnings | Outcome::Failed => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use super::*;
+
+    #[test]
+    fn no_call_waits_for_ever() {
+        for (asked, waits) in [
+            (None, LONGEST),
+            (Some(0.0), Duration::ZERO),
+            (Some(0.5), Duration::from_millis(500)),
+            (Some(3600.0), LONGEST),
+            (Some(1e300), LONGEST),
+            (Some(f64::INFINITY), LONGEST),
+        ] {
+            assert_eq!(wait(asked).unwrap(), waits, "{asked:?}");
+        }
+        for wrong in [-1.0, -0.001, f64::NAN, f64::NEG_INFINITY] {
+            assert_eq!(wait(Some(wrong)).unwrap_err().code, "invalid_arguments", "{wrong}");
+        }
+        assert!(LONGEST < ANSWER_BY && ANSWER_BY < Duration::from_secs(25), "there is time for a last look");
+    }
+}
