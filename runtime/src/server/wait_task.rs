@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use super::{State, reading};
 use crate::authorize;
 use crate::mcp::{Answer, Progress, Refusal};
-use crate::tasks::{self, Outcome, Report, Task, Watcher};
+use crate::tasks::{Outcome, Report, Task, Watcher};
 use crate::tokens::Principal;
-use crate::values::Upid;
+use crate::values::{PbsUpid, Upid};
 
 /// Its name.
 pub const NAME: &str = "wait_task";
@@ -67,7 +67,7 @@ fn wait(timeout: Option<f64>) -> Result<Duration, Refusal> {
 
 fn upid(text: &str) -> Result<Upid, Refusal> {
     let next = "Give the id as starting the task answered it, or as list_tasks shows it, whole.";
-    if tasks::is_of_backup_server(text) {
+    if PbsUpid::parse(text).is_ok() {
         return Err(Refusal::new(
             "invalid_arguments",
             "`upid` names a task of a Proxmox Backup Server, and this server follows tasks of Proxmox VE",

@@ -17,22 +17,3 @@ pub use follow::{Report, Task, Watcher};
 pub use guest::{GuestState, Wanted};
 pub use log::clean;
 pub use outcome::Outcome;
-
-use crate::values::Upid;
-
-/// Whether this names a task of a Proxmox Backup Server, whose ids have one part more.
-pub fn is_of_backup_server(text: &str) -> bool {
-    let parts: Vec<&str> = text.split(':').collect();
-    let hex = |at: usize, lengths: std::ops::RangeInclusive<usize>| {
-        parts
-            .get(at)
-            .is_some_and(|part| lengths.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    };
-    Upid::parse(text).is_err()
-        && parts.len() == 10
-        && parts.first() == Some(&"UPID")
-        && hex(2, 8..=8)
-        && hex(3, 8..=9)
-        && hex(4, 8..=16)
-        && hex(5, 8..=8)
-}

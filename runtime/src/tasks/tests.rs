@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::log::Log;
-use super::{GuestState, Outcome, Wanted, clean, is_of_backup_server, outcome::judge, signs};
+use super::{GuestState, Outcome, Wanted, clean, outcome::judge, signs};
 use crate::redact::Redactor;
 use crate::values::{Secret, Vmid};
 
@@ -188,20 +188,4 @@ fn the_ha_manager_is_believed_when_the_guest_shows_it() {
     assert_eq!(Wanted::of("hamigrate", &asked), Some(on_b));
     assert_eq!(Wanted::of("hastop", &Log::default()), Some(Wanted::Stopped));
     assert_eq!(Wanted::of("qmstop", &Log::default()), None);
-}
-
-#[test]
-fn ids_of_a_backup_server_are_recognised() {
-    assert!(is_of_backup_server("UPID:pbs:00000267:0011E1D7:00000009:6A48CA08:acme-register:test1:root@pam:"));
-    assert!(is_of_backup_server("UPID:pbs:00000267:0011E1D7:0123456789ABCDEF:6A48CA08:backup:a:root@pam!t:"));
-    for other in [
-        "UPID:node-a:0008366C:01665026:638071CE:qmclone:1003:svc@pve!tok:",
-        "UPID:node-a:0000A1B2:1F00000A1:68000000:qmstart:100:root@pam:",
-        "UPID:n:FFFFFFFF:00000001:00000001:x::root@pam:",
-        "UPID:pbs:zzzzzzzz:0011E1D7:00000009:6A48CA08:acme-register:test1:root@pam:",
-        "UPID::::::::::",
-        "",
-    ] {
-        assert!(!is_of_backup_server(other), "{other}");
-    }
 }

@@ -130,7 +130,7 @@ async fn a_node_that_falls_silent_is_no_end() {
     put(&site.lab, &upid, None, &[]);
     let (told, ()) = tokio::join!(wait(&site, &upid, 2), async {
         until("it is looked at", || !looks(&site).is_empty()).await;
-        site.lab.set_fault(Fault::CutConnection).await;
+        site.lab.set_fault(Fault::CutBefore).await;
     });
     let told = told.unwrap();
     assert_eq!(told["outcome"], "unknown", "{told}");
@@ -138,17 +138,17 @@ async fn a_node_that_falls_silent_is_no_end() {
     // Back before the time is up, nothing was lost.
     let (told, ()) = tokio::join!(
         async {
-            site.lab.clear_fault(&Fault::CutConnection).await.unwrap();
+            site.lab.clear_fault(&Fault::CutBefore).await.unwrap();
             wait(&site, &upid, 20).await
         },
         async {
             site.lab.clear_journal();
             until("it is looked at", || !looks(&site).is_empty()).await;
-            site.lab.set_fault(Fault::CutConnection).await;
+            site.lab.set_fault(Fault::CutBefore).await;
             let seen = looks(&site).len();
             until("it is looked at in vain", || looks(&site).len() > seen).await;
             put(&site.lab, &upid, Some("OK"), &[]);
-            site.lab.clear_fault(&Fault::CutConnection).await.unwrap();
+            site.lab.clear_fault(&Fault::CutBefore).await.unwrap();
         }
     );
     assert_eq!(told.unwrap()["outcome"], "ok");
