@@ -11,16 +11,17 @@ use pvegate_generated::catalog;
 use pvegate_generated::terms::Release;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 use tests::site::quick;
 
-struct Cell {
-    lab: Lab,
-    connection: Connection,
+pub(crate) struct Cell {
+    pub(crate) lab: Lab,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl Cell {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         pvegate::serve::install_crypto();
         let lab = Lab::start(quick()).await.unwrap();
         let token = lab.full_token();
@@ -35,10 +36,10 @@ impl Cell {
             resource_ttl: Duration::from_secs(10),
             replicas: NonZeroUsize::MIN,
         };
-        Self { connection: Connection::new(&cluster).unwrap(), lab }
+        Self { connection: Arc::new(Connection::new(&cluster).unwrap()), lab }
     }
 
-    async fn write(&self, operation: &str, arguments: Value) -> Written {
+    pub(crate) async fn write(&self, operation: &str, arguments: Value) -> Written {
         self.connection.write(&args(operation, &arguments), Release::NEWEST).await
     }
 

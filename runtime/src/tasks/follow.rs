@@ -17,6 +17,7 @@ use crate::pve::{Kind, PveError, Reply};
 use crate::redact::Redactor;
 use crate::untrusted;
 use crate::values::{Upid, Vmid};
+use crate::write::Written;
 
 /// The first pause between two looks, and the longest.
 const FIRST: Duration = Duration::from_millis(250);
@@ -101,24 +102,26 @@ impl Watcher for () {
 impl Task {
     /// For somebody who may read the status of tasks on this cluster.
     pub fn of_read(read: &Authorized<Read>, upid: Upid, redactor: Redactor) -> Self {
-        let connection = Arc::clone(&read.get().connection);
+        Self::new(Arc::clone(&read.get().connection), upid, redactor, false)
+    }
+
+    /// The task that a write began, if it began one. That PVE does not know it later does not mean that there was none.
+    pub fn of_write(connection: &Arc<Connection>, written: &Written, redactor: Redactor) -> Option<Self> {
+        Some(Self::new(Arc::clone(connection), written.task()?, redactor, true))
+    }
+
+    fn new(connection: Arc<Connection>, upid: Upid, redactor: Redactor, known: bool) -> Self {
         Self {
             connection,
             redactor,
             upid,
-            known: false,
+            known,
             stopped: None,
             ended: None,
             log: Log::default(),
             closed: false,
             guest: None,
         }
-    }
-
-    /// PVE gave its id a moment ago: that it does not know the task now does not mean that there never was one.
-    #[must_use]
-    pub fn accepted(self) -> Self {
-        Self { known: true, ..self }
     }
 
     /// Its id.
@@ -158,7 +161,7 @@ impl Task {
         if !self.closed && (with_log || self.stopped.is_some()) {
             match self.read_log().await {
                 Ok(()) => self.closed = self.stopped.is_some(),
-                Err(error) => missing.push(format!("log: {}", error.message())),
+                Err(error) => missing.push(format!("log: {}", self.said(&error))),
             }
         }
         let Some(exit_status) = self.stopped.clone() else {
@@ -189,7 +192,7 @@ impl Task {
                 Ok(self.report(outcome, Some(says), missing))
             }
             Err(error) => {
-                missing.push(format!("guest: {}", error.message()));
+                missing.push(format!("guest: {}", self.said(&error)));
                 let says = "the HA manager took the request; whether it was done cannot be read".to_owned();
                 let mut report = self.report(Outcome::Unknown, Some(says), missing);
                 report.lost = is_passing(error.kind());
@@ -206,11 +209,16 @@ impl Task {
         let says = if error.kind() == Kind::NotFound {
             "PVE does not know this task any more: how it ended shows only in what it worked on".to_owned()
         } else {
-            format!("PVE knew this task and cannot be asked now, so it may go on or have ended: {}", error.message())
+            format!("PVE knew this task and cannot be asked now, so it may go on or have ended: {}", self.said(&error))
         };
         let mut report = self.report(Outcome::Unknown, Some(says), Vec::new());
         report.lost = is_passing(error.kind());
         Ok(report)
+    }
+
+    /// What a failure says, without what the server holds.
+    fn said(&self, error: &PveError) -> String {
+        self.redactor.text(error.message()).into_owned()
     }
 
     fn silent(&self) -> PveError {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::log::Log;
@@ -188,4 +189,22 @@ fn the_ha_manager_is_believed_when_the_guest_shows_it() {
     assert_eq!(Wanted::of("hamigrate", &asked), Some(on_b));
     assert_eq!(Wanted::of("hastop", &Log::default()), Some(Wanted::Stopped));
     assert_eq!(Wanted::of("qmstop", &Log::default()), None);
+}
+
+proptest! {
+    /// Whatever a log holds: it is read, and what is kept stays small and on its line.
+    #[test]
+    fn any_line_can_stand_in_a_log(
+        worker in "vzdump|qmigrate|download|hamigrate|bulk-start|aptupdate|[a-z]{1,8}",
+        lines in prop::collection::vec("(INFO: +|transferred |progress |WARN: |ERROR: Backup of VM )?[0-9.%() a-zA-ZäÜ\u{0}-\u{1f}]{0,40}", 0..60),
+        status in "OK|WARNINGS: [0-9]{0,3}|.{0,40}",
+    ) {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let log = log(&worker, &lines);
+        prop_assert!(log.percent().is_none_or(|percent| (0.0..=100.0).contains(&percent)));
+        prop_assert!(log.tail().count() <= 20 && log.tail().all(|line| !line.chars().any(char::is_control)));
+        let (outcome, _) = judge(&worker, &status, &log);
+        prop_assert!(!matches!(outcome, Outcome::Running | Outcome::NotAchieved), "an end is an end");
+        prop_assert!(outcome != Outcome::Ok || status == "OK", "nothing but OK is ok");
+    }
 }
