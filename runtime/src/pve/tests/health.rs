@@ -119,7 +119,7 @@ async fn a_silent_address_is_left_alone() {
     })
     .await;
     let mut cluster = server.cluster_at(&[server.port, server.port]);
-    cluster.endpoints[0].base = format!("https://localhost:{}", server.port);
+    cluster.endpoints.first_mut().unwrap().base = format!("https://localhost:{}", server.port);
     let client = Client::new(&cluster).unwrap();
     let asked = || server.heads().iter().filter(|head| head.contains("host: localhost")).count();
     let read = Request::new("GET /cluster/resources", "/cluster/resources", "");
