@@ -173,6 +173,7 @@ vocabulary! {
         Plain = "plain", "Any text.";
         Vmid = "vmid", "100 to 999999999.";
         Node = "node", "A node's name.";
+        NodePriority = "node-priority", "A node's name, with or without its priority (`pve1:2`).";
         Storage = "storage", "A storage id.";
         Volume = "volume", "`storage:volume`.";
         VolumeOrPath = "volume-or-path", "A volume, or a path of the node.";

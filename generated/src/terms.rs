@@ -443,6 +443,8 @@ pub enum Value {
     Vmid,
     /// A node's name.
     Node,
+    /// A node's name, with or without its priority (`pve1:2`).
+    NodePriority,
     /// A storage id.
     Storage,
     /// `storage:volume`.
@@ -485,7 +487,7 @@ pub enum Value {
 
 impl Value {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Plain, Self::Vmid, Self::Node, Self::Storage, Self::Volume, Self::VolumeOrPath, Self::Drive, Self::Mount, Self::Snapshot, Self::Pool, Self::Upid, Self::User, Self::ConfigId, Self::Iface, Self::Cidr, Self::CidrOrAlias, Self::Mac, Self::Size, Self::Growth, Self::Tag, Self::DnsName, Self::Encoded, ];
+    pub const ALL: &'static [Self] = &[Self::Plain, Self::Vmid, Self::Node, Self::NodePriority, Self::Storage, Self::Volume, Self::VolumeOrPath, Self::Drive, Self::Mount, Self::Snapshot, Self::Pool, Self::Upid, Self::User, Self::ConfigId, Self::Iface, Self::Cidr, Self::CidrOrAlias, Self::Mac, Self::Size, Self::Growth, Self::Tag, Self::DnsName, Self::Encoded, ];
 
     /// The word in the overlay and in messages.
     pub const fn as_str(self) -> &'static str {
@@ -493,6 +495,7 @@ impl Value {
             Self::Plain => "plain",
             Self::Vmid => "vmid",
             Self::Node => "node",
+            Self::NodePriority => "node-priority",
             Self::Storage => "storage",
             Self::Volume => "volume",
             Self::VolumeOrPath => "volume-or-path",

@@ -155,6 +155,7 @@ fn named_nodes(args: &Args) -> Vec<&NodeName> {
     fn of<'a>(value: &'a Value, found: &mut Vec<&'a NodeName>) {
         match value {
             Value::Node(node) => found.push(node),
+            Value::NodePriority(one) => found.push(one.node()),
             Value::Upid(upid) => found.push(upid.node()),
             Value::List(items) | Value::Array(items) => items.iter().for_each(|item| of(item, found)),
             _ => {}

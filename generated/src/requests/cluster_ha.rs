@@ -14,7 +14,7 @@ pub struct PostClusterHaGroups {
     pub comment: Option<String>,
     /// Text of the form config-id.
     pub group: String,
-    /// Several; each: text of the form node.
+    /// Several; each: text of the form node-priority.
     pub nodes: Vec<String>,
     /// A switch. PVE's default: `0`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub struct PutClusterHaGroupsGroup {
     /// Several; each: text of the form config-id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete: Option<Vec<String>>,
-    /// Several; each: text of the form node.
+    /// Several; each: text of the form node-priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<String>>,
     /// A switch. PVE's default: `0`.
@@ -238,7 +238,7 @@ pub struct PostClusterHaRules {
     /// A switch. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable: Option<bool>,
-    /// Several; each: text of the form node. Only where `type` is `node-affinity`. Since 9.1 ([`crate::terms::Release::R9_1`]).
+    /// Several; each: text of the form node-priority. Only where `type` is `node-affinity`. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<String>>,
     /// Several; each: text. Since 9.1 ([`crate::terms::Release::R9_1`]).
@@ -296,7 +296,7 @@ pub struct PutClusterHaRulesRule {
     /// A switch. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable: Option<bool>,
-    /// Several; each: text of the form node. Only where `type` is `node-affinity`. Since 9.1 ([`crate::terms::Release::R9_1`]).
+    /// Several; each: text of the form node-priority. Only where `type` is `node-affinity`. Since 9.1 ([`crate::terms::Release::R9_1`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<String>>,
     /// Several; each: text. Since 9.1 ([`crate::terms::Release::R9_1`]).

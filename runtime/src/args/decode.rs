@@ -13,9 +13,9 @@ use super::property::PropertyText;
 use super::{Arg, Args, Value};
 use crate::untrusted::shown;
 use crate::values::{
-    Cidr, CidrOrAlias, ConfigId, DiskSource, DnsName, EncodedText, Growth, Held, Iface, Mac, NodeName, PathSegment,
-    PoolId, Secret, Size, SnapshotName, StorageId, Tag, Tags, Upid, UserId, ValueError, Vmid, VolumeId, encoded, list,
-    scalar,
+    Cidr, CidrOrAlias, ConfigId, DiskSource, DnsName, EncodedText, Growth, Held, Iface, Mac, NodeName, NodePriority,
+    PathSegment, PoolId, Secret, Size, SnapshotName, StorageId, Tag, Tags, Upid, UserId, ValueError, Vmid, VolumeId,
+    encoded, list, scalar,
 };
 
 /// Largest number of elements in one list.
@@ -257,6 +257,10 @@ fn scalar(kind: &Kind, json: &Json) -> Result<String, String> {
             Err("is empty; leave it out, or name it in `delete` to unset it".to_owned())
         }
         (_, Json::String(text)) => Ok(text.clone()),
+        // Some clients write 2.0 for 2, which is the same number.
+        (Kind::Integer(..) | Kind::Text(Text { value: Grammar::Vmid, .. }), Json::Number(number)) => {
+            Ok(scalar::integer(json).map_or_else(|| number.to_string(), |number| number.to_string()))
+        }
         (_, Json::Number(number)) => Ok(number.to_string()),
         (kind, json) => Err(format!("has to be {}, not {}", expected(kind), name_of(json))),
     }
@@ -339,6 +343,7 @@ fn text(bounds: &Text, parameter: &Parameter, text: &str) -> Result<Value, Strin
         Grammar::Plain => Ok(Value::Text(text.into())),
         Grammar::Vmid => Vmid::parse(text).map(Value::Vmid),
         Grammar::Node => NodeName::parse(text).map(Value::Node),
+        Grammar::NodePriority => NodePriority::parse(text).map(Value::NodePriority),
         Grammar::Storage => StorageId::parse(text).map(Value::Storage),
         Grammar::Volume => VolumeId::parse(text).map(Value::Volume),
         Grammar::Snapshot => SnapshotName::parse(text).map(Value::Snapshot),

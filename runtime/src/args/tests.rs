@@ -14,6 +14,7 @@ use super::*;
 
 mod calls;
 mod kinds;
+mod recorded;
 
 /// Text that has escaped from a path somewhere before.
 const HOSTILE: &[&str] = &[

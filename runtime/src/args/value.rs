@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::property::PropertyText;
 use crate::values::{
-    Cidr, CidrOrAlias, ConfigId, DiskSource, DnsName, EncodedText, Growth, Iface, Mac, NodeName, PathSegment, PoolId,
-    Secret, Size, SnapshotName, StorageId, Tag, Tags, Upid, UserId, Vmid, VolumeId, list,
+    Cidr, CidrOrAlias, ConfigId, DiskSource, DnsName, EncodedText, Growth, Iface, Mac, NodeName, NodePriority,
+    PathSegment, PoolId, Secret, Size, SnapshotName, StorageId, Tag, Tags, Upid, UserId, Vmid, VolumeId, list,
 };
 
 /// A checked value.
@@ -20,6 +20,7 @@ pub enum Value {
     Choice(&'static str),
     Vmid(Vmid),
     Node(NodeName),
+    NodePriority(NodePriority),
     Storage(StorageId),
     Volume(VolumeId),
     Snapshot(SnapshotName),
@@ -60,6 +61,7 @@ impl Value {
             Self::Choice(text) => Cow::Borrowed(text),
             Self::Vmid(value) => Cow::Owned(value.to_string()),
             Self::Node(value) => Cow::Borrowed(value.as_str()),
+            Self::NodePriority(value) => Cow::Borrowed(value.as_str()),
             Self::Storage(value) => Cow::Borrowed(value.as_str()),
             Self::Volume(value) => Cow::Borrowed(value.as_str()),
             Self::Snapshot(value) => Cow::Borrowed(value.as_str()),

@@ -28,7 +28,9 @@ pub use cidr::{Cidr, CidrOrAlias};
 pub use disk::{DiskSource, Held};
 pub use encoded::EncodedText;
 pub use error::ValueError;
-pub use names::{ConfigId, DnsName, FirewallName, Iface, Mac, NodeName, PoolId, SnapshotName, StorageId, Tag};
+pub use names::{
+    ConfigId, DnsName, FirewallName, Iface, Mac, NodeName, NodePriority, PoolId, SnapshotName, StorageId, Tag,
+};
 pub use properties::{Part, Properties};
 pub use secret::Secret;
 pub use segment::PathSegment;

@@ -1,6 +1,6 @@
 //! Decides the grammars of names without inner structure: nodes, storages, pools, snapshots, interfaces, tags.
 
-use super::text_value;
+use super::{ValueError, text_traits, text_value};
 
 fn alphanumeric(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
@@ -24,6 +24,42 @@ text_value!(
         && !text.eq_ignore_ascii_case("localhost")
         && framed(text, alphanumeric, |byte| alphanumeric(byte) || byte == b'-', alphanumeric)
 );
+
+/// A node in a rule of the HA manager, with or without its priority there (`pve1:2`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodePriority {
+    text: Box<str>,
+    node: NodeName,
+}
+
+impl NodePriority {
+    /// Reads `node` or `node:priority`.
+    pub fn parse(text: &str) -> Result<Self, ValueError> {
+        let (node, priority) = text.split_once(':').map_or((text, None), |(node, priority)| (node, Some(priority)));
+        let good = priority
+            .is_none_or(|digits| (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        match NodeName::parse(node) {
+            Ok(node) if good => Ok(Self { text: text.into(), node }),
+            _ => Err(ValueError::new(
+                "a node with its priority",
+                text,
+                "a node's name, and `:` and a number for its priority",
+            )),
+        }
+    }
+
+    /// The text as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The node.
+    pub fn node(&self) -> &NodeName {
+        &self.node
+    }
+}
+
+text_traits!(NodePriority);
 
 text_value!(
     /// A storage.

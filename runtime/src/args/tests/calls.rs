@@ -157,6 +157,7 @@ fn grammatical(grammar: Grammar) -> &'static [&'static str] {
         Grammar::Plain | Grammar::Snapshot | Grammar::Storage | Grammar::ConfigId | Grammar::Encoded => &[],
         Grammar::Vmid => &["100", "999999999"],
         Grammar::Node => &["pve1"],
+        Grammar::NodePriority => &["pve1:2", "pve2"],
         Grammar::Volume | Grammar::VolumeOrPath => {
             &["local:iso/x.iso", "local:100/vm-100-disk-0.qcow2", "pbs:backup/vm/101/2025-09-15T13:54:03Z"]
         }

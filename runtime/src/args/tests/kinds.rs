@@ -123,6 +123,27 @@ fn drives_hold_volumes_new_ones_and_nothing() {
 }
 
 #[test]
+fn whole_numbers_may_look_like_others() {
+    for same in [json!(2), json!(2.0), json!("2"), json!("02")] {
+        assert_eq!(sent(CONFIG, "cores", same.clone()).unwrap(), "cores=2", "{same}");
+    }
+    for bad in [json!(2.5), json!("2.0"), json!("0x2"), json!("2e0"), json!(" 2"), json!(true), json!(0)] {
+        assert!(sent(CONFIG, "cores", bad.clone()).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn nodes_of_a_rule_may_have_a_priority() {
+    let rule = operation("POST /cluster/ha/rules").unwrap();
+    let nodes = |nodes: &str| {
+        let one = json!({"nodes": nodes}).as_object().unwrap().clone();
+        decode_lenient(rule, &one).pop().map(|arg| arg.value.wire().into_owned())
+    };
+    assert_eq!(nodes("pve1:2,pve2;pve3").as_deref(), Some("pve1:2,pve2,pve3"));
+    assert!(["pve1:", "pve1:a", "localhost:1", "pve1:1:2", "pve1/x:1"].into_iter().all(|bad| nodes(bad).is_none()));
+}
+
+#[test]
 fn names_of_guests_are_told_about_before_pve_is_asked() {
     let told = sent(CONFIG, "name", json!("debian_12")).unwrap_err();
     assert!(told.contains("`debian_12` is not a DNS name"), "{told}");

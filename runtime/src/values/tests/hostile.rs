@@ -30,7 +30,7 @@ proptest! {
                 }
             )*};
         }
-        same!(Vmid, NodeName, StorageId, ConfigId, SnapshotName, PoolId, Iface, FirewallName, DnsName, Tag, Mac, UserId, TokenId, VolumeId, Upid, PbsUpid, Cidr, CidrOrAlias, Size, Growth, Gib, PathSegment);
+        same!(Vmid, NodeName, NodePriority, StorageId, ConfigId, SnapshotName, PoolId, Iface, FirewallName, DnsName, Tag, Mac, UserId, TokenId, VolumeId, Upid, PbsUpid, Cidr, CidrOrAlias, Size, Growth, Gib, PathSegment);
     }
 
     #[test]
@@ -57,7 +57,7 @@ proptest! {
             macro_rules! refused {
                 ($($kind:ident),*) => {$( prop_assert!($kind::parse(&text).is_err()); )*};
             }
-            refused!(Vmid, NodeName, StorageId, ConfigId, SnapshotName, Iface, FirewallName, DnsName, Tag, Mac, UserId, TokenId, Upid, Size, PathSegment);
+            refused!(Vmid, NodeName, NodePriority, StorageId, ConfigId, SnapshotName, Iface, FirewallName, DnsName, Tag, Mac, UserId, TokenId, Upid, Size, PathSegment);
         }
     }
 

@@ -26,6 +26,7 @@ macro_rules! round_trips {
 round_trips! {
     vmids: Vmid from valid::vmid();
     nodes: NodeName from valid::node();
+    nodes_with_priorities: NodePriority from (valid::node(), "(:[0-9]{1,4})?").prop_map(|(node, rest)| node + &rest);
     storages: StorageId from valid::storage();
     ids: ConfigId from valid::id();
     snapshots: SnapshotName from valid::id();
