@@ -17,6 +17,7 @@ mod everywhere;
 mod failures;
 mod fakepve;
 mod files;
+mod fuzzing;
 mod lists;
 mod named;
 mod paths;

@@ -1,0 +1,5 @@
+//! Runs `pvegate_fuzz::volume` over whatever libFuzzer thinks of.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pvegate_fuzz::volume(data));
