@@ -3,7 +3,7 @@
 
 use super::credential_file::{SECRET_LIMIT, read_credential};
 use super::{ConfigError, Document, Problems, Table};
-use crate::values::{Secret, TokenId, Vmid, text_value};
+use crate::values::{Secret, TokenId, UserId, Vmid, text_value};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -334,9 +334,26 @@ fn fingerprint(text: &str) -> Option<[u8; 32]> {
     crate::tokens::hex_digest(&digits)
 }
 
+/// Which part of a token id is wrong. It is not repeated: whole tokens, secret and all, are pasted there.
+fn not_a_token_id(text: &str) -> String {
+    let (user, token) = text.split_once('!').unwrap_or((text, ""));
+    let wrong = if text.contains('=') {
+        "it holds `=`, and what stands behind that is the secret, which has a key of its own"
+    } else if !text.contains('!') {
+        "it has no `!` with the name of a token behind it"
+    } else if token.contains('!') {
+        "it has more than one `!`"
+    } else if UserId::parse(user).is_err() {
+        "what stands before `!` is not a user with a realm"
+    } else {
+        "what stands behind `!` is not a letter and then letters, digits, `.`, `-` and `_`"
+    };
+    format!("is not an API token id like pvegate@pve!mcp: {wrong}")
+}
+
 fn api_token(table: &mut Table, problems: &mut Problems) -> Option<ApiToken> {
     let id = if let Some(text) = table.text("token_id", problems) {
-        TokenId::parse(&text).map_err(|error| problems.at(table.place("token_id"), error.to_string())).ok()
+        TokenId::parse(&text).map_err(|_| problems.at(table.place("token_id"), not_a_token_id(&text))).ok()
     } else {
         problems.at(table.place("token_id"), "is missing; write the API token's id, like pvegate@pve!mcp");
         None

@@ -90,7 +90,7 @@ fn all_problems_come_together_with_their_places() {
         .unwrap_err();
     for part in [
         "clusters.json: cluster `a`, key `endpoint`: has to begin with https://",
-        "cluster `a`, key `token_id`: `root` is not an API token id",
+        "cluster `a`, key `token_id`: is not an API token id like pvegate@pve!mcp: it has no `!`",
         "cluster `a`, key `token_secret_file`: give the API token's secret in exactly one way",
         "cluster `a`, key `protected_vmids`: `1` is not a guest number",
         "cluster `a`, key `protected_vmids`: has to hold guest numbers",
