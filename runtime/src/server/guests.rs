@@ -105,7 +105,7 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
         question: asked.question(),
     };
     let answers = gateway::futures(connections.iter().map(|connection| connection.snapshot().get())).await;
-    let mut inventories: Vec<Arc<Inventory>> = Vec::new();
+    let mut inventories: Vec<(&Arc<Connection>, Arc<Inventory>)> = Vec::new();
     let mut missing = Vec::new();
     for (connection, answer) in connections.iter().zip(answers) {
         match answer {
@@ -124,10 +124,7 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
                         connection.name()
                     )
                 }));
-                if inventory.guests().is_empty() && inventory.unreadable() == 0 {
-                    missing.extend(reading::sight_on(connection, [Subject::Guest]).await);
-                }
-                inventories.push(inventory);
+                inventories.push((connection, inventory));
             }
             Err(error) if connections.len() == 1 => return Err(reading::refusal(state, &error)),
             Err(error) => {
@@ -139,15 +136,22 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
     let guests = || {
         inventories
             .iter()
-            .flat_map(|inventory| inventory.guests())
+            .flat_map(|(_, inventory)| inventory.guests())
             .filter(|guest| !asked.is_filtered() || asked.matches(guest, text.as_deref()))
     };
-    let rest = format!(",\"untrusted\":[\"name\",\"tags\"]{}", page::gaps(missing));
     let total = if asked.is_filtered() {
         guests().count()
     } else {
-        inventories.iter().map(|inventory| inventory.guests().len()).sum()
+        inventories.iter().map(|(_, inventory)| inventory.guests().len()).sum()
     };
+    // Nothing found may mean nothing seen: of the guests, or of the pool that they were looked for by.
+    let subjects = [Some(Subject::Guest), asked.pool.as_ref().map(|_| Subject::Pool)];
+    for (connection, inventory) in &inventories {
+        if (total == 0 || inventory.guests().is_empty()) && inventory.unreadable() == 0 {
+            missing.extend(reading::sight_on(connection, subjects.into_iter().flatten()).await);
+        }
+    }
+    let rest = format!(",\"untrusted\":[\"name\",\"tags\"]{}", page::gaps(missing));
     if asked.fields.is_empty() {
         return page::of_texts(guests().map(|guest| &*guest.json), total, &window, &rest);
     }
