@@ -12,7 +12,7 @@ const TABLE: &[(Kind, &str)] = &[
         Kind::Locked,
         r"(?:vm|ct) is locked|is locked \(|can't lock file|can't acquire lock|unable to acquire lock|got lock timeout|invalid lock token|trying to acquire",
     ),
-    (Kind::Protected, r"protection mode enabled|is protected"),
+    (Kind::Protected, r"protection mode enabled|is protected|protected volume"),
     (
         Kind::Forbidden,
         r"permission check failed|permission denied|only root (?:can|may)|not available with api token|user != root@pam|(?:@[\w.-]+![\w.-]+)' does not look like a valid user name",

@@ -57,6 +57,8 @@ async fn a_500_has_a_kind() {
         ("unable to create image: No space left on device", "no_space", "space"),
         ("VM 100 not running", "not_running", "100"),
         ("can't remove VM 100 - protection mode enabled", "protected", "protection"),
+        // C098: what a backup that is kept answers to whoever would remove it.
+        ("cannot remove protected volume 'vzdump-qemu-100-2026_11_29-02_00_00.vma.zst' on 'nas'", "protected", "nas"),
         ("checksum mismatch (file change by other user?)", "conflict", "checksum"),
         ("cannot index groups: ha groups have been migrated to rules", "unavailable", "rules"),
         ("delete pool failed: pool 'p1' is not empty (contains pool 'p1/sub')", "in_use", "not empty"),

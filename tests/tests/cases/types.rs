@@ -25,6 +25,39 @@ async fn scalars_of_any_type_and_a_bad_row() {
     assert!(guests["missing"].to_string().contains("1 entries"), "{guests}");
 }
 
+/// C111 as a node lists its containers: every value of its type, and no zero for what is absent.
+#[tokio::test]
+async fn containers_as_a_node_lists_them() {
+    let rows = json!([
+        {"vmid": "506", "pid": "114348", "disk": "2843205632", "maxdisk": "8388009984", "template": "", "lock": "", "cpu": 0.0048, "ha": {"managed": 0}},
+        {"vmid": 507, "pid": 1, "template": 1, "tags": null},
+    ]);
+    let upstream = Upstream::start(Script::new(&json!([])).on("GET /nodes/node-a/lxc", data(&rows))).await;
+    let answer = upstream.client.read("lab", "GET /nodes/{node}/lxc", json!({"node": "node-a"})).await.unwrap();
+    let (first, second) = (&answer["items"][0], &answer["items"][1]);
+    assert_eq!(
+        (&first["vmid"], &first["disk"], &first["maxdisk"], &first["template"]),
+        (&json!(506), &json!(2_843_205_632_u64), &json!(8_388_009_984_u64), &json!(false))
+    );
+    assert_eq!((&second["vmid"], &second["template"], second.get("disk")), (&json!(507), &json!(true), None));
+    assert_eq!(answer["total"], 2);
+}
+
+/// C071: keys for login, which PVE keeps percent-encoded, are read as a person wrote them.
+#[tokio::test]
+async fn keys_for_login_are_read_plain() {
+    let resources = json!([{"type": "qemu", "id": "qemu/100", "vmid": 100, "node": "node-a", "status": "running"}]);
+    let config = json!({"name": "a%20b", "sshkeys": "ssh-rsa%20AAAA%2B%2FB%3D%3D%20cardno%3A000%20111%0A"});
+    let script = Script::new(&resources).on("GET /nodes/node-a/qemu/100/config", data(&config));
+    let upstream = Upstream::start(script).await;
+    let read = {
+        let config = "GET /nodes/{node}/qemu/{vmid}/config";
+        upstream.client.read("lab", config, json!({"vmid": 100})).await.unwrap()
+    };
+    assert_eq!(read["item"]["sshkeys"].as_str().unwrap().trim_end(), "ssh-rsa AAAA+/B== cardno:000 111");
+    assert_eq!(read["item"]["name"], "a%20b");
+}
+
 /// C095: sizes of a storage's content as number and as text.
 #[tokio::test]
 async fn sizes_of_content() {

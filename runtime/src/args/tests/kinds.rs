@@ -204,3 +204,39 @@ fn what_pve_has_is_edited_and_otherwise_left_alone() {
     assert_eq!(boot.as_str(), "order=ide2;scsi0");
     assert!(PropertyText::edited(&PVE_QM_BOOT, "order=scsi0", json!({"order": null}).as_object().unwrap()).is_err());
 }
+
+/// C081: what stands in a path is one segment, whatever it holds.
+#[test]
+fn volumes_are_one_segment_of_a_path() {
+    let remove = operation("DELETE /nodes/{node}/storage/{storage}/content/{volume}").unwrap();
+    let path = |volume: &str| {
+        let given = json!({"node": "pve1", "storage": "pbs", "volume": volume});
+        decode(remove, given.as_object().unwrap(), Release::NEWEST).map(|args| encode(&args).unwrap())
+    };
+    let sent = path("pbs:backup/vm/101/2025-09-15T13:54:03Z").unwrap();
+    assert_eq!(sent.path, "/nodes/pve1/storage/pbs/content/pbs%3Abackup%2Fvm%2F101%2F2025-09-15T13%3A54%3A03Z");
+    assert_eq!((sent.query.as_str(), sent.form.as_str()), ("", ""));
+    for bad in ["pbs:backup/../../x", "pbs:", "", "pbs:a\nb", "other:iso/x.iso"] {
+        assert!(path(bad).is_err(), "{bad:?}");
+    }
+}
+
+/// C022: an option that is given empty would be sent empty, and PVE checks who may set it.
+#[test]
+fn features_of_a_container_are_not_sent_empty() {
+    let config = "PUT /nodes/{node}/lxc/{vmid}/config";
+    for empty in [json!(""), json!(null), json!({})] {
+        assert!(sent(config, "features", empty.clone()).is_err(), "{empty}");
+    }
+    assert_eq!(sent(config, "features", json!({"nesting": true})).unwrap(), "features=nesting%3D1");
+}
+
+/// C021, C067: a lock is somebody's, and what passes over it is never among what may be given without a plan.
+#[test]
+fn no_lock_is_passed_over() {
+    let known = |name: &str| OPERATIONS.iter().any(|operation| operation.parameter(name).is_some());
+    assert!(known("skiplock"));
+    for operation in OPERATIONS {
+        assert!(!operation.low_args.contains(&"skiplock"), "{}", operation.name);
+    }
+}

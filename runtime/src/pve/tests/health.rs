@@ -136,3 +136,16 @@ async fn a_silent_address_is_left_alone() {
     })
     .await;
 }
+
+/// C032: a host that takes connections and never greets is given up as one that was not reached, and left alone then.
+#[tokio::test]
+async fn a_connection_that_never_comes_about_is_given_up() {
+    let mute = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = Server::start(&["127.0.0.1"], |_, _| json(r#"{"data": 1}"#)).await;
+    let client = Client::new(&server.cluster_at(&[mute.local_addr().unwrap().port()])).unwrap();
+    let read = Request::new("GET /version", "/version", "");
+    let first = client.get(&read).await.unwrap_err();
+    assert_eq!((first.kind(), first.sent()), (Kind::Unreachable, Sent::No), "{first}");
+    let second = client.get(&read).await.unwrap_err();
+    assert!(second.retry_in().is_some(), "{second}");
+}
