@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::io::{IsTerminal as _, stderr};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,14 +62,15 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Logs go to standard error: standard output belongs to the protocol.
+/// Logs go to standard error: standard output belongs to the protocol. Colors are for terminals: files and journals get none.
 fn log() {
     let filter = EnvFilter::try_from_env("PVEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let filter = match LOG_DIRECTIVE.parse() {
         Ok(directive) => filter.add_directive(directive),
         Err(_) => filter,
     };
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colored = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colored).with_writer(stderr).init();
 }
 
 async fn run(arguments: Serve) -> Result<(), serve::StartError> {

@@ -96,6 +96,7 @@ async fn over_standard_input_and_output() {
     assert_eq!((listed["items"].as_array().unwrap().len(), &listed["total"]), (3, &json!(40)));
     assert_eq!(answer(&answers, 4)["result"]["isError"], true);
     assert_eq!(answer(&answers, 5)["error"]["code"], -32602);
+    assert!(said.contains("pvegate::audit") && !said.contains('\u{1b}'), "the log of calls, without colors: {said:?}");
     let token = site.lab.full_token();
     assert!(!said.contains(token.split_once('=').unwrap().1), "{said}");
 }
@@ -141,6 +142,22 @@ fn an_address_beyond_this_machine_is_refused() {
 }
 
 #[test]
+fn the_lab_refuses_a_fault_of_a_node_that_it_does_not_have() {
+    let mut child = Command::new(program::built("lab"))
+        .args(["--fault", "dead-node:pve9"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = ended(&mut child);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(!status.success(), "{said}");
+    assert!(said.contains("no node `pve9`") && said.contains("pve1, pve2, pve3"), "{said}");
+}
+
+#[test]
 fn the_lab_tells_programs_how_to_connect() {
     let mut child = Command::new(program::built("lab"))
         .arg("--json")
@@ -170,6 +187,8 @@ fn the_lab_tells_programs_how_to_connect() {
     assert!(cluster["url"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{json}");
     let ca = cluster["ca_path"].as_str().unwrap().to_owned();
     assert!(std::fs::read_to_string(&ca).unwrap().contains("BEGIN CERTIFICATE"));
+    assert!(cluster["full_token"].as_str().unwrap().starts_with("pvegate@pve!full="), "{json}");
+    assert_eq!(cluster["endpoints"][2]["fingerprint"].as_str().unwrap().split(':').count(), 32, "{json}");
 
     let runtime = tokio::runtime::Runtime::new().unwrap();
     pvegate::serve::install_crypto();

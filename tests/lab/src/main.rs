@@ -1,7 +1,9 @@
 //! `cargo run -p lab`: simulated clusters and pvegate in front of them, and how to connect.
 
+use std::io::{IsTerminal as _, stderr};
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use clap::{Parser, ValueEnum};
 use lab::{Fault, Front, FrontOptions, Lab, Options};
 use serde_json::{Value, json};
@@ -66,13 +68,14 @@ fn clusters(cli: &Cli) -> Vec<(&'static str, Options)> {
 
 async fn run(cli: &Cli) -> anyhow::Result<()> {
     let filter = EnvFilter::try_from_env("PVEGATE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(stderr().is_terminal()).with_writer(stderr).init();
     let mut labs = Vec::new();
     for (name, options) in clusters(cli) {
         labs.push((name, Lab::start(options).await?));
     }
     for fault in &cli.fault {
-        if let Some((_, lab)) = labs.first() {
+        if let Some((name, lab)) = labs.first() {
+            check(fault, name, lab)?;
             lab.set_fault(fault.clone()).await;
         }
     }
@@ -91,14 +94,32 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A fault of a node that is not there would change nothing, without a word.
+fn check(fault: &Fault, cluster: &str, lab: &Lab) -> anyhow::Result<()> {
+    let (Fault::DeadNode(node) | Fault::HangingNode(node)) = fault else { return Ok(()) };
+    let nodes: Vec<&str> = lab.endpoints().iter().map(|endpoint| endpoint.node.as_str()).collect();
+    let known = nodes.contains(&node.as_str());
+    ensure!(known, "`--fault {fault}`: cluster {cluster} has no node `{node}`; it has {}", nodes.join(", "));
+    Ok(())
+}
+
 fn as_json(labs: &[(&str, &Lab)], front: &Front) -> Value {
     let clusters: Vec<Value> = labs
         .iter()
         .map(|(name, lab)| {
             let endpoints = lab.endpoints().iter();
-            let endpoints: Vec<Value> =
-                endpoints.map(|endpoint| json!({"node": endpoint.node, "url": endpoint.url})).collect();
-            json!({"name": name, "url": lab.url(), "endpoints": endpoints, "ca_path": lab.ca_path()})
+            let endpoints: Vec<Value> = endpoints
+                .map(
+                    |endpoint| json!({"node": endpoint.node, "url": endpoint.url, "fingerprint": endpoint.fingerprint}),
+                )
+                .collect();
+            json!({
+                "name": name,
+                "url": lab.url(),
+                "endpoints": endpoints,
+                "ca_path": lab.ca_path(),
+                "full_token": lab.full_token(),
+            })
         })
         .collect();
     json!({
@@ -118,6 +139,15 @@ fn as_text(labs: &[(&str, &Lab)], front: &Front) -> String {
         format!("  cluster       {name}: {}; CA in {}\n", nodes.join(", "), lab.ca_path().display())
     });
     let listed: String = listed.collect();
+    // pvegate starts no task in this version, so that one to follow has to come from elsewhere.
+    let backup = labs.first().map_or_else(String::new, |(_, lab)| {
+        format!(
+            "curl -s --cacert {} -H 'Authorization: PVEAPIToken={}' \\\n    {}/api2/json/nodes/pve1/vzdump -d vmid=100 -d storage=local",
+            lab.ca_path().display(),
+            lab.full_token(),
+            lab.url()
+        )
+    });
     let clusters = front.clusters_file().display();
     let http = json!({"mcpServers": {"pvegate": {"type": "http", "url": url, "headers": {"Authorization": format!("Bearer {reader}")}}}});
     let stdio = json!({"mcpServers": {"pvegate": {"command": "cargo", "args": ["run", "--quiet", "--package", "pvegate", "--", "serve", "--stdio", "--clusters", front.clusters_file()]}}});
@@ -132,6 +162,10 @@ Try it:
 
   curl -s {url} -H 'Authorization: Bearer {reader}' -H 'Content-Type: application/json' \\
     -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2025-11-25' -d '{call}'
+
+Start a backup in the first cluster, past pvegate, for a task id that wait_task can follow:
+
+  {backup}
 
 An MCP client's configuration, over HTTP:
 
