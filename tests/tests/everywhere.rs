@@ -38,12 +38,25 @@ async fn the_same_through_read() {
     assert!(described["every_node"].is_string(), "{described}");
 }
 
+/// PVE tells no count beside an empty list, so that one node without tasks must not hide what the others did not show.
+#[tokio::test]
+async fn rows_that_pve_keeps_back_are_counted_over_all_nodes() {
+    let site = Site::start().await;
+    let operation = "GET /nodes/{node}/tasks";
+    let none = site.client.read(CLUSTER, operation, json!({"node": "pve2"})).await.unwrap();
+    assert_eq!(none["items"], json!([]), "the lab's second node ran nothing yet");
+    let first = site.client.read(CLUSTER, operation, json!({"node": "*", "limit": 1})).await.unwrap();
+    assert_eq!((first["items"].as_array().unwrap().len(), &first["partial"]), (1, &json!(true)), "{first}");
+    assert!(first["missing"].to_string().contains("showed 1"), "{first}");
+}
+
 #[tokio::test]
 async fn only_lists_of_nodes_take_it() {
     let site = Site::start().await;
     let refused = |result: Result<serde_json::Value, Refused>| result.unwrap_err();
     let one = refused(site.client.read(CLUSTER, "GET /nodes/{node}/status", json!({"node": "*"})).await);
     assert_eq!(one.code, "invalid_arguments", "{one:?}");
+    assert!(one.message.contains("for lists of what is on a node") && one.next.contains("GET /nodes"), "{one:?}");
     let wrong = json!({"node": "*", "source": "soon"});
     let wrong = refused(site.client.read(CLUSTER, "GET /nodes/{node}/tasks", wrong).await);
     assert_eq!(wrong.code, "invalid_arguments", "{wrong:?}");

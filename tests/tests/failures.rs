@@ -67,6 +67,7 @@ async fn a_page_instead_of_json() {
     let refused = config(&site).await.unwrap_err();
     check(&refused, "not_json", &[CONFIG]);
     assert!(!refused.text().contains('<'), "the page is not repeated: {refused:?}");
+    assert!(refused.next.contains("endpoint"), "whose fault it is: {refused:?}");
 }
 
 #[tokio::test]

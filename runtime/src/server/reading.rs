@@ -52,6 +52,9 @@ pub async fn run(
         return spread::run(state, read, &arguments, fixed).await.map_err(|failure| failure.into_refusal(state));
     }
     if addressed == Addressed::NoGuest {
+        if names_every_node(&arguments) {
+            return Err(one_node(operation));
+        }
         return send(state, read, &arguments, fixed).await.map_err(|failure| failure.into_refusal(state));
     }
     let guest = guest(read, &arguments).await?;
@@ -177,7 +180,19 @@ pub(super) async fn sight_on(connection: &Connection, subjects: impl IntoIterato
 
 /// Whether a list is asked of every node at once.
 pub(super) fn is_everywhere(operation: &Operation, arguments: &Map<String, Json>) -> bool {
-    arguments.get("node").and_then(Json::as_str) == Some(spread::EVERY_NODE) && spread::is_possible(operation)
+    names_every_node(arguments) && spread::is_possible(operation)
+}
+
+fn names_every_node(arguments: &Map<String, Json>) -> bool {
+    arguments.get("node").and_then(Json::as_str) == Some(spread::EVERY_NODE)
+}
+
+fn one_node(operation: &Operation) -> Refusal {
+    Refusal::new(
+        "invalid_arguments",
+        format!("`node` may be `*` for lists of what is on a node, and {} is none", operation.name),
+        "Name one node. GET /nodes lists them all, with how busy each is.",
+    )
 }
 
 /// Which guests an operation is about.
@@ -304,6 +319,7 @@ fn refusal_of(error: &PveError) -> Refusal {
         }
         Kind::TooLarge => "Ask for less.",
         Kind::Agent => "The guest's agent has to be installed and running.",
+        Kind::NotJson => "Try again; where it stays like this, an operator has to look at the endpoint.",
         _ => "The message is PVE's; it says what is in the way.",
     };
     tracing::debug!(kind = %error.kind(), context = error.internal(), "PVE refused or failed");

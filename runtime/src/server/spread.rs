@@ -47,7 +47,8 @@ pub async fn run(
             Ok((data, said)) => {
                 match said {
                     Some(said) => total += said,
-                    None => counted = false,
+                    // An empty list has no count beside it.
+                    None => counted &= data.is_empty(),
                 }
                 rows.extend(data.into_iter().map(|row| named(row, node)));
             }

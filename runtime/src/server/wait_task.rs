@@ -49,6 +49,10 @@ pub async fn answer(
         .follow(begun + wait, begun + ANSWER_BY, &mut listener)
         .await
         .map_err(|error| reading::refusal(state, &error))?;
+    if report.is_final() {
+        // What it made, moved or removed is looked at next, and the list of guests may be older than its end.
+        read.get().connection.snapshot().expire();
+    }
     Ok(Answer::from(&told(&name, task.upid(), &report)))
 }
 

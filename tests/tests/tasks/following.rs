@@ -41,6 +41,26 @@ async fn a_task_that_goes_on_is_told_as_running() {
     assert!(site.lab.journal().iter().all(|entry| entry.method == "GET"));
 }
 
+/// What a task made is found at once: the list of guests is read anew after it, and only then.
+#[tokio::test]
+async fn guests_are_listed_anew_after_a_task() {
+    let site = Site::start().await;
+    let upid = upid("01665026", "qmclone", "9000");
+    put(&site.lab, &upid, None, &[]);
+    let guests = async || site.client.tool("list_guests", json!({"cluster": CLUSTER, "limit": 1})).await.unwrap();
+    let list = Some("GET /cluster/resources");
+    let lists = || site.lab.journal().iter().filter(|entry| entry.operation.as_deref() == list).count();
+    guests().await;
+    site.lab.clear_journal();
+    now(&site, &upid).await.unwrap();
+    guests().await;
+    assert_eq!(lists(), 0, "it goes on");
+    put(&site.lab, &upid, Some("OK"), &["TASK OK"]);
+    now(&site, &upid).await.unwrap();
+    guests().await;
+    assert_eq!(lists(), 1, "it has ended");
+}
+
 /// C004: users are tokens too, and numbers grow.
 #[tokio::test]
 async fn ids_of_every_form_are_followed() {
