@@ -204,7 +204,7 @@ impl Inner {
     }
 
     /// Addresses that work come first, in the operator's order. As long as there is one, those that failed are tried
-    /// behind the caller's back, and by reads only.
+    /// behind the caller's back, and only by reads that take no worker of a daemon: those have their lane.
     fn order(self: &Arc<Self>, request: &Request) -> Vec<usize> {
         let works = |at: &usize| self.addresses.get(*at).is_some_and(|address| address.health.trouble().is_none());
         let (mut order, troubled): (Vec<usize>, Vec<usize>) = (0..self.addresses.len()).partition(works);
@@ -212,7 +212,7 @@ impl Inner {
             return troubled;
         }
         if request.is_read() {
-            for at in troubled {
+            for at in troubled.into_iter().filter(|_| request.lane == Lane::Proxy) {
                 self.try_again(at, request);
             }
         } else {
@@ -286,7 +286,8 @@ fn learn(health: &Health, request: &Request, answer: &Result<Reply, PveError>) {
         (Kind::NodeDown | Kind::Timeout, Some(596 | 599) | None) if request.lane != Lane::Slow => {
             health.doubted(Instant::now(), rest());
         }
-        (_, Some(595..=599) | None) => {}
+        // The node that is asked first answers so by itself, before it asks the one that is meant.
+        (_, Some(401 | 403 | 501 | 595..=599) | None) => {}
         (_, Some(_)) => health.answered(),
     }
 }

@@ -11,6 +11,8 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_secs(1);
 /// Longest pause.
 const LONGEST: Duration = Duration::from_secs(10);
+/// How long one caller tries alone: what it asks for may take long on something that is back.
+const ALONE: Duration = Duration::from_secs(5);
 
 /// How one address or node fared.
 #[derive(Debug, Default)]
@@ -26,8 +28,8 @@ struct State {
     /// Doubts that are not yet failures, in a row.
     doubts: u32,
     down: Option<(Instant, PveError)>,
-    /// Somebody tries whether it is back.
-    tried: bool,
+    /// Since when somebody tries whether it is back.
+    tried: Option<Instant>,
 }
 
 /// What a caller who wants to use it has to know.
@@ -48,10 +50,12 @@ impl Health {
         match &state.down {
             None => Leave::Free,
             Some((until, error)) if *until > now => Leave::Wait(*until - now, error.clone()),
-            Some((_, error)) if state.tried => Leave::Wait(FIRST, error.clone()),
+            Some((_, error)) if state.tried.is_some_and(|since| now < since + ALONE) => {
+                Leave::Wait(FIRST, error.clone())
+            }
             Some(_) => {
-                state.tried = true;
-                Leave::Trial(Trial(self))
+                state.tried = Some(now);
+                Leave::Trial(Trial { health: self, since: now })
             }
         }
     }
@@ -110,13 +114,21 @@ impl State {
     }
 }
 
-/// The one attempt to use what failed before. Dropped, also without a result, it lets the next one try.
+/// An attempt to use what failed before, for a while the only one. Dropped, also without a result, it lets the next one
+/// try.
 #[derive(Debug)]
-pub(super) struct Trial<'a>(&'a Health);
+pub(super) struct Trial<'a> {
+    health: &'a Health,
+    since: Instant,
+}
 
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        self.0.lock().tried = false;
+        let mut state = self.health.lock();
+        // A later one may have begun meanwhile.
+        if state.tried == Some(self.since) {
+            state.tried = None;
+        }
     }
 }
 

@@ -109,3 +109,23 @@ async fn hanging_up_in_the_middle_of_a_stream_ends_the_call() {
         }
     }
 }
+
+#[tokio::test]
+async fn odd_tokens_harm_nobody() {
+    let site = Site::start().await;
+    for version in VERSIONS {
+        for token in
+            [json!(1.5), json!(true), json!(null), json!({"a": 1}), json!([1]), json!(-1), json!(u64::MAX), json!("")]
+        {
+            let response = request(&site, version, "wait", 10, Some(token.clone())).send().await.unwrap();
+            let status = response.status().as_u16();
+            let body = response.text().await.unwrap();
+            let text = if body.starts_with('{') { body } else { events(&body).pop().unwrap().to_string() };
+            assert!(
+                matches!(status, 200 | 400) && (text.contains("\"waited\":true") || text.contains("\"error\"")),
+                "{version:?} {token}: {status} {text}"
+            );
+            assert_eq!(send(request(&site, version, "show", 10, None)).await.0, 200);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Addresses and nodes that failed: who pays for trying them again.
 
 use super::server::{Act, Server, answer, json};
-use crate::pve::{Client, Kind, Request, Sent};
+use crate::pve::{Client, Kind, Lane, Request, Sent};
 use crate::values::NodeName;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ async fn one_timeout_is_no_dead_node_and_an_agents_never_is() {
         assert_eq!(client.get(&at("pve1")).await.unwrap_err().status(), Some(596));
     }
     assert_eq!(client.get(&at("pve1")).await.unwrap_err().status(), None);
-    let agent = at("pve3").in_lane(crate::pve::Lane::Slow);
+    let agent = at("pve3").in_lane(Lane::Slow);
     for _ in 0..4 {
         assert_eq!(client.get(&agent).await.unwrap_err().status(), Some(596));
     }
@@ -148,4 +148,85 @@ async fn a_connection_that_never_comes_about_is_given_up() {
     assert_eq!((first.kind(), first.sent()), (Kind::Unreachable, Sent::No), "{first}");
     let second = client.get(&read).await.unwrap_err();
     assert!(second.retry_in().is_some(), "{second}");
+}
+
+/// Privileges are checked by the node that is asked first, so a refusal does not mean that the other one lives.
+#[tokio::test]
+async fn a_refusal_by_the_entry_says_nothing_about_the_node_behind_it() {
+    let server = Server::start(&["127.0.0.1"], |number, _| match number {
+        2 => answer("403 Permission check failed", "", b""),
+        3 => answer("501 Method not implemented", "", b""),
+        _ => answer("596 Connection timed out", "", b""),
+    })
+    .await;
+    let client = Client::new(&server.cluster()).unwrap();
+    for status in [596, 403, 501, 596] {
+        assert_eq!(client.get(&at("pve2")).await.unwrap_err().status(), Some(status));
+    }
+    assert_eq!(client.get(&at("pve2")).await.unwrap_err().status(), None, "it was silent twice and is left alone");
+}
+
+/// Whoever happens to be the first after a failure may have asked for something that takes long.
+#[tokio::test]
+async fn a_slow_request_that_tries_an_address_does_not_hold_up_the_others() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server =
+        Server::start(
+            &["127.0.0.1"],
+            |_, head| {
+                if head.contains("/agent/") { Act::Hang } else { json(r#"{"data": 1}"#) }
+            },
+        )
+        .await;
+    let client = Client::new(&server.cluster_at(&[port])).unwrap();
+    let read = Request::new("GET /version", "/version", "");
+    assert_eq!(client.get(&read).await.unwrap_err().kind(), Kind::Unreachable);
+    // The address is back: what connects to it reaches the server.
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let behind = server.port;
+    tokio::spawn(async move {
+        while let Ok((mut from, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut to = tokio::net::TcpStream::connect(("127.0.0.1", behind)).await.unwrap();
+                let _ended = tokio::io::copy_bidirectional(&mut from, &mut to).await;
+            });
+        }
+    });
+    let slow = Request::new("GET agent", "/nodes/pve1/qemu/100/agent/info", "").in_lane(Lane::Slow);
+    let asking = client.clone();
+    tokio::spawn(async move {
+        while asking.get(&slow).await.is_err_and(|error| error.sent() == Sent::No) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    until(async || !server.heads().is_empty()).await;
+    until(async || client.get(&read).await.is_ok()).await;
+}
+
+/// What takes a worker of a node's daemon is sent in its lane or not at all.
+#[tokio::test]
+async fn an_address_is_not_tried_with_requests_that_have_a_lane_of_their_own() {
+    let server = Server::start(&["127.0.0.1", "localhost"], |_, head| {
+        if head.contains("host: localhost") { Act::Hang } else { json(r#"{"data": 1}"#) }
+    })
+    .await;
+    let mut cluster = server.cluster_at(&[server.port, server.port]);
+    cluster.endpoints.first_mut().unwrap().base = format!("https://localhost:{}", server.port);
+    let client = Client::new(&cluster).unwrap();
+    let read = Request::new("GET /cluster/resources", "/cluster/resources", "");
+    client.get(&read).await.unwrap();
+    let tried = |path: &str| {
+        let heads = server.heads();
+        heads.iter().filter(|head| head.contains("host: localhost") && head.contains(path)).count()
+    };
+    let agent = Request::new("GET agent", "/nodes/pve1/qemu/100/agent/info", "").in_lane(Lane::Slow);
+    // Long enough for its rest to be over, after which the first request of any kind would try it.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    client.get(&agent).await.unwrap();
+    until(async || {
+        client.get(&read).await.unwrap();
+        tried("/cluster/resources") > 1
+    })
+    .await;
+    assert_eq!(tried("/agent/"), 0);
 }
