@@ -75,3 +75,9 @@ pub(super) fn kind_of(status: u16, text: &str, slow: bool) -> Kind {
         _ => kind_of_text(text).unwrap_or(Kind::Other),
     }
 }
+
+/// Whether something that PVE waited for took too long, whatever else the text says.
+pub(super) fn is_out_of_time(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.contains("timeout") || text.contains("timed out")
+}

@@ -1,6 +1,6 @@
 //! Decides what a caller is told about a failed answer: PVE's own words, masked and made harmless, and what to do.
 
-use super::reading::{kind_of, kind_of_text};
+use super::reading::{is_out_of_time, kind_of, kind_of_text};
 use super::reply::{Answered, Envelope};
 use super::{Kind, Lane, PveError, Request};
 use crate::{redact, untrusted};
@@ -42,6 +42,10 @@ pub fn error_from(cluster: &str, request: &Request, answered: Answered<'_>) -> P
         .context(format!("{request}: status {status}"));
     match kind {
         Kind::NodeDown if status == 595 => error.not_sent(),
+        // Who waits for a lock has not begun.
+        Kind::Locked => error.refused(),
+        // PVE gave up on what it began, and that may go on.
+        _ if status == 500 && is_out_of_time(&judged) => error,
         // The agent said no, or could not be asked. With a 596 its words were lost.
         Kind::Agent if status == 500 => error.refused(),
         // Not an answer of PVE's, or one that came too late: the work may have been done.

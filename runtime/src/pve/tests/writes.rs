@@ -67,6 +67,21 @@ async fn what_is_known_about_a_failed_write() {
         (answer("502 Bad Gateway", "text/html", b"<html>"), Kind::NodeDown, Sent::Unknown),
         (answer("503 Service Unavailable", "text/html", b"<html>"), Kind::Busy, Sent::Unknown),
         (answer("504 Gateway Timeout", "text/html", b"<html>"), Kind::NodeDown, Sent::Unknown),
+        // The agent or a program that PVE ran was not heard to the end, whatever else its words say.
+        (text("500 Agent error", "Agent error: timed out while freezing"), Kind::Agent, Sent::Unknown),
+        (
+            text(
+                "500 start failed",
+                "start failed: command 'kvm -drive if=x' failed: got timeout (cpu is not available)",
+            ),
+            Kind::Unavailable,
+            Sent::Unknown,
+        ),
+        (
+            text("500 lock", "can't lock file '/var/lock/qemu-server/lock-200.conf' - got timeout"),
+            Kind::Locked,
+            Sent::Refused,
+        ),
         (text("500 VM is locked (backup)", "VM is locked (backup)"), Kind::Locked, Sent::Refused),
         (text("500 got timeout", "something - got timeout"), Kind::Timeout, Sent::Unknown),
         (
