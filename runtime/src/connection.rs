@@ -212,7 +212,9 @@ fn read_version(data: &Json) -> Result<Version, PveError> {
             "the cluster does not say which release of PVE it runs; check that the endpoint is a PVE node's API",
         ));
     };
-    Ok(Version { text: text.to_owned(), release: pinned((major, minor)) })
+    // It stands in answers as it is, so what a release does not have is cut off.
+    let plain = |character: &char| character.is_ascii_alphanumeric() || ".-+~".contains(*character);
+    Ok(Version { text: text.chars().take_while(plain).take(20).collect(), release: pinned((major, minor)) })
 }
 
 /// The newest pinned release that is not newer than the cluster's; for older clusters the oldest.

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use pvegate_generated::terms::Subject;
 use serde_json::Value as Json;
 
+use crate::untrusted;
+
 /// What the server's API token may see, by ACL path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
@@ -20,6 +22,8 @@ pub enum Seen {
     All,
     /// What is at or below these ACL paths, and nothing else.
     Only(Vec<String>),
+    /// All but what is at or below these ACL paths.
+    Not(Vec<String>),
     /// Nothing.
     Nothing,
 }
@@ -58,12 +62,13 @@ impl Sight {
                 privileges.iter().any(|privilege| given.get(*privilege).is_some_and(|holds| *holds || !below))
             })
         };
-        // An entry for the path above all things replaces what is inherited from the root.
-        let holds_for_all = if self.paths.contains_key(above) { has(above, true) } else { has("/", true) };
-        if holds_for_all {
-            return Seen::All;
-        }
+        // PVE tells what holds at each path with all that is inherited, and leaves out paths at which nothing does.
         let prefix = format!("{above}/");
+        if has(above, true) {
+            let without = self.paths.keys().filter(|path| path.starts_with(&prefix) && !has(path, false));
+            let without: Vec<String> = without.cloned().collect();
+            return if without.is_empty() { Seen::All } else { Seen::Not(without) };
+        }
         // Guests and storages are also seen through their pool.
         let through_pool = matches!(subject, Subject::Guest | Subject::Storage);
         let paths: Vec<String> = self
@@ -89,17 +94,25 @@ impl Sight {
             Seen::Nothing => Some(format!(
                 "cluster {cluster} shows no {what} to the server's API token, which lacks {privilege} on {above}, so whether there are any is not known"
             )),
-            Seen::Only(paths) => {
-                let mut list = paths.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
-                if paths.len() > 5 {
-                    list.push_str(", …");
-                }
-                Some(format!(
-                    "the server's API token on cluster {cluster} has {privilege} only on {list}, so {what} elsewhere are not seen"
-                ))
-            }
+            Seen::Not(paths) => Some(format!(
+                "the server's API token on cluster {cluster} lacks {privilege} on {}, so {what} there are not seen",
+                some(&paths)
+            )),
+            Seen::Only(paths) => Some(format!(
+                "the server's API token on cluster {cluster} has {privilege} only on {}, so {what} elsewhere are not seen",
+                some(&paths)
+            )),
         }
     }
+}
+
+/// The first few paths. They hold names that people gave.
+fn some(paths: &[String]) -> String {
+    let mut list = paths.iter().take(5).map(|path| untrusted::shown(path, 80)).collect::<Vec<_>>().join(", ");
+    if paths.len() > 5 {
+        list.push_str(", …");
+    }
+    list
 }
 
 fn plural(subject: Subject) -> &'static str {
@@ -120,11 +133,17 @@ mod tests {
     #[test]
     fn privileges_are_inherited_as_pve_does_it() {
         let sight = |data| Sight::read(&data).of(Subject::Guest);
-        assert_eq!(sight(json!({"/": {"VM.Audit": 1}})), Seen::All);
+        assert_eq!(sight(json!({"/": {"VM.Audit": 1}, "/vms": {"VM.Audit": 1}})), Seen::All);
         assert_eq!(sight(json!({"/vms": {"VM.Audit": 1}})), Seen::All);
+        // PVE has worked out what is inherited, and leaves out paths without any privilege: here it was taken away.
+        assert_eq!(sight(json!({"/": {"VM.Audit": 1}, "/nodes": {"VM.Audit": 1}})), Seen::Nothing);
+        // Taken away further down.
+        assert_eq!(
+            sight(json!({"/vms": {"VM.Audit": 1}, "/vms/100": {"VM.Console": 1}, "/vms/101": {"VM.Audit": 0}})),
+            Seen::Not(vec!["/vms/100".to_owned()])
+        );
         // At the path itself and not below.
-        assert_eq!(sight(json!({"/": {"VM.Audit": 0}})), Seen::Nothing);
-        // A closer entry replaces what is inherited.
+        assert_eq!(sight(json!({"/vms": {"VM.Audit": 0}})), Seen::Nothing);
         assert_eq!(sight(json!({"/": {"VM.Audit": 1}, "/vms": {"VM.PowerMgmt": 1}})), Seen::Nothing);
         assert_eq!(
             sight(json!({"/pool/team": {"VM.Audit": 1}, "/vms/100": {"VM.Audit": 0}, "/vms/101": {"VM.Console": 1}})),
@@ -142,6 +161,6 @@ mod tests {
         assert!(doubt(json!({}), Subject::Guest).contains("no privilege at all"));
         assert!(doubt(json!({"/nodes": {"Sys.Audit": 1}}), Subject::Pool).contains("Pool.Audit on /pool"));
         assert!(doubt(json!({"/pool/team": {"VM.Audit": 1}}), Subject::Guest).contains("only on /pool/team"));
-        assert_eq!(doubt(json!({"/": {"Sys.Audit": "1"}}), Subject::Node), "");
+        assert_eq!(doubt(json!({"/nodes": {"Sys.Audit": "1"}}), Subject::Node), "");
     }
 }

@@ -45,10 +45,13 @@ impl Script {
     /// A cluster of two nodes, `node-a` and `node-b`, that runs 9.2 and has these resources.
     pub fn new(resources: &Value) -> Self {
         let nodes = json!([{"node": "node-a", "status": "online"}, {"node": "node-b", "status": "online"}]);
+        let all = json!({"VM.Audit": 1, "Sys.Audit": 1, "Datastore.Audit": 1, "Pool.Audit": 1});
+        // As PVE tells them: at each path with what is inherited.
+        let rights = json!({"/": all, "/nodes": all, "/pool": all, "/storage": all, "/vms": all});
         Self::default()
             .on("GET /version", data(&json!({"version": "9.2.3", "release": "9.2"})))
             .on("GET /nodes", data(&nodes))
-            .on("GET /access/permissions", data(&json!({"/": {"VM.Audit": 1, "Sys.Audit": 1, "Datastore.Audit": 1}})))
+            .on("GET /access/permissions", data(&rights))
             .on("GET /cluster/resources", data(resources))
     }
 

@@ -18,6 +18,7 @@ mod failures;
 mod fakepve;
 mod files;
 mod fuzzing;
+mod hostile;
 mod lists;
 mod named;
 mod paths;

@@ -148,7 +148,7 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
     let subjects = [Some(Subject::Guest), asked.pool.as_ref().map(|_| Subject::Pool)];
     for (connection, inventory) in &inventories {
         if (total == 0 || inventory.guests().is_empty()) && inventory.unreadable() == 0 {
-            missing.extend(reading::sight_on(connection, subjects.into_iter().flatten()).await);
+            missing.extend(reading::sight_on(state, connection, subjects.into_iter().flatten()).await);
         }
     }
     let rest = format!(",\"untrusted\":[\"name\",\"tags\"]{}", page::gaps(missing));

@@ -57,7 +57,7 @@ pub async fn run(
         }
         return send(state, read, &arguments, fixed).await.map_err(|failure| failure.into_refusal(state));
     }
-    let guest = guest(read, &arguments).await?;
+    let guest = guest(state, read, &arguments).await?;
     if matches!(addressed, Addressed::Guest(kind) if kind != guest.kind) {
         return Err(other_kind(operation, &guest));
     }
@@ -65,7 +65,7 @@ pub async fn run(
         Err(Failure::Pve(error)) if error.kind() == Kind::NotFound => {
             // It may have moved since the list was read.
             connection.snapshot().expire();
-            let found = self::guest(read, &arguments).await?;
+            let found = self::guest(state, read, &arguments).await?;
             if found.node == guest.node {
                 return Err(refusal(state, &error));
             }
@@ -111,7 +111,7 @@ async fn send(
         tasks::clean(rows, &mut total).ok_or_else(|| Failure::Pve(no_such_task(connection.name())))?;
     }
     let data = leaving(state, read, data);
-    let missing = sight_of(read, &data).await;
+    let missing = sight_of(state, read, &data).await;
     Ok(Reading { data, total, missing })
 }
 
@@ -155,17 +155,21 @@ pub(super) fn leaving(state: &State, read: &Authorized<Read>, mut data: Json) ->
 }
 
 /// Whether an empty list may only look empty, because the server's API token sees nothing.
-pub(super) async fn sight_of(read: &Authorized<Read>, data: &Json) -> Vec<String> {
+pub(super) async fn sight_of(state: &State, read: &Authorized<Read>, data: &Json) -> Vec<String> {
     let Read { connection, operation } = read.get();
     let Rows::Columns(columns) = operation.rows else { return Vec::new() };
     if data.as_array().is_none_or(|rows| !rows.is_empty()) {
         return Vec::new();
     }
-    sight_on(connection, columns.iter().map(|column| column.subject)).await
+    sight_on(state, connection, columns.iter().map(|column| column.subject)).await
 }
 
 /// The same for lists that are known to be empty.
-pub(super) async fn sight_on(connection: &Connection, subjects: impl IntoIterator<Item = Subject>) -> Vec<String> {
+pub(super) async fn sight_on(
+    state: &State,
+    connection: &Connection,
+    subjects: impl IntoIterator<Item = Subject>,
+) -> Vec<String> {
     match connection.sight().await {
         Ok(sight) => {
             subjects.into_iter().find_map(|subject| sight.doubt(connection.name(), subject)).into_iter().collect()
@@ -173,7 +177,7 @@ pub(super) async fn sight_on(connection: &Connection, subjects: impl IntoIterato
         Err(error) => vec![format!(
             "whether the server's API token sees everything on cluster {} is not known: {}",
             connection.name(),
-            error.message()
+            state.redactor().text(error.message())
         )],
     }
 }
@@ -218,7 +222,7 @@ pub fn addressed(operation: &Operation) -> Addressed {
     [GuestKind::Qemu, GuestKind::Lxc].into_iter().find(says).map_or(Addressed::AnyGuest, Addressed::Guest)
 }
 
-async fn guest(read: &Authorized<Read>, arguments: &Map<String, Json>) -> Result<GuestRow, Refusal> {
+async fn guest(state: &State, read: &Authorized<Read>, arguments: &Map<String, Json>) -> Result<GuestRow, Refusal> {
     let Read { connection, operation } = read.get();
     if arguments.contains_key("node") {
         return Err(Refusal::new(
@@ -231,7 +235,7 @@ async fn guest(read: &Authorized<Read>, arguments: &Map<String, Json>) -> Result
         ));
     }
     let vmid = vmid(arguments.get("vmid"))?;
-    connection.snapshot().resolve(vmid).await.map_err(|error| refusal_of(&error))
+    connection.snapshot().resolve(vmid).await.map_err(|error| refusal(state, &error))
 }
 
 /// Reads a vmid as callers give it.

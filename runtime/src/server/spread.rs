@@ -67,7 +67,7 @@ pub async fn run(
     }
     let data = Json::Array(rows);
     if missing.is_empty() {
-        missing = reading::sight_of(read, &data).await;
+        missing = reading::sight_of(state, read, &data).await;
     }
     Ok(Reading { data, total: (counted && missing.is_empty()).then_some(total), missing })
 }

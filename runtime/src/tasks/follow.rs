@@ -255,7 +255,6 @@ impl Task {
             return Ok(());
         }
         let data = self.ask(internal::TASK_STATUS, self.path()).await?.data;
-        self.known = true;
         let text = |key: &str| data.get(key).and_then(Json::as_str);
         match text("status") {
             Some("running") => {}
@@ -264,8 +263,17 @@ impl Task {
                 let status = text("exitstatus").unwrap_or_default();
                 self.stopped = Some(untrusted::shown(&self.redactor.text(status), STATUS));
             }
-            _ => self.stopped = Some(String::new()),
+            // Neither goes on nor has ended.
+            _ => {
+                let message = format!(
+                    "node {} of cluster {} answered about the task with something that is no state; look at it in PVE's own list",
+                    self.upid.node(),
+                    self.connection.name()
+                );
+                return Err(PveError::new(Kind::NotJson, message));
+            }
         }
+        self.known = true;
         Ok(())
     }
 

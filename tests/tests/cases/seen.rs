@@ -24,7 +24,7 @@ async fn nothing_visible_is_not_nothing_there() {
 /// C028: a pool in which nothing is found, by a token that sees no pools.
 #[tokio::test]
 async fn a_pool_that_is_not_seen_is_not_an_empty_one() {
-    let only = |privilege: &str| data(&json!({"/": {"VM.Audit": 1}, "/pool/team": {privilege: 1}}));
+    let only = |privilege: &str| data(&json!({"/vms": {"VM.Audit": 1}, "/pool/team": {privilege: 1}}));
     let script = Script::new(&guest()).on("GET /pools", data(&json!([]))).on(PERMISSIONS, only("Pool.Allocate"));
     let upstream = Upstream::start(script).await;
     let pools = upstream.client.read("lab", "GET /pools", json!({})).await.unwrap();
