@@ -38,6 +38,13 @@ impl Answered<'_> {
             );
             return Err(PveError::new(Kind::NotJson, message).with_status(status).refused());
         }
+        if (201..300).contains(&status) {
+            // A success, but not PVE's: whether it did a write is not known.
+            let message = format!(
+                "cluster {cluster} answered {request} with status {status}, which PVE never does; check that the endpoint is a PVE node's API and not another web server"
+            );
+            return Err(PveError::new(Kind::NotJson, message).with_status(status));
+        }
         if status != 200 {
             return Err(error_from(cluster, request, self));
         }

@@ -29,11 +29,15 @@ pub fn error_from(cluster: &str, request: &Request, answered: Answered<'_>) -> P
         parameters = wrapped_parameters(&full);
     }
     // Values are masked before they are shortened, or half a secret could remain.
-    let words = untrusted::shown(&redact::text(&one_line(&full)), SHOWN);
+    let words = untrusted::shown(&harmless(&full), SHOWN);
     let parameters: BTreeMap<String, String> = parameters
         .into_iter()
         .take(PARAMETERS)
-        .map(|(name, text)| (untrusted::shown(&name, 64), untrusted::shown(&redact::text(&one_line(&text)), 300)))
+        .map(|(name, text)| {
+            // PVE repeats values that it refuses.
+            let text = if redact::is_secret(&name) { redact::HIDDEN.to_owned() } else { harmless(&text) };
+            (untrusted::shown(&name, 64), untrusted::shown(&text, 300))
+        })
         .collect();
     let message = sentence(kind, cluster, request, status, &words, &parameters);
     let error = PveError::new(kind, message)
@@ -50,6 +54,7 @@ pub fn error_from(cluster: &str, request: &Request, answered: Answered<'_>) -> P
         Kind::Agent if status == 500 => error.refused(),
         // Not an answer of PVE's, or one that came too late: the work may have been done.
         Kind::NodeDown | Kind::Timeout | Kind::Agent | Kind::Busy => error,
+        Kind::Other if envelope.is_none() && is_foreign(status, reason.trim(), body) => error,
         _ => error.refused(),
     }
 }
@@ -140,6 +145,17 @@ fn plain_body(body: &[u8]) -> Option<String> {
 /// A reason phrase or header text: UTF-8 where it is, Latin-1 otherwise.
 fn text_of(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(|_| bytes.iter().map(|byte| char::from(*byte)).collect(), str::to_owned)
+}
+
+/// Whether an answer is of something between the server and PVE, which may have passed the request on before it failed.
+/// PVE's own failures outside JSON are a 500 that says in plain text what is wrong.
+fn is_foreign(status: u16, reason: &str, body: &[u8]) -> bool {
+    status != 500 || reason == "Internal Server Error" || body.trim_ascii_start().first() == Some(&b'<')
+}
+
+/// Masked line by line, as the text was written: some forms of secrets end with their line.
+fn harmless(text: &str) -> String {
+    one_line(&redact::text(text))
 }
 
 fn one_line(text: &str) -> String {

@@ -82,6 +82,16 @@ async fn what_is_known_about_a_failed_write() {
             Kind::Locked,
             Sent::Refused,
         ),
+        // Not PVE's: what stands between may have passed the request on.
+        (answer("500 Internal Server Error", "text/html", b"<html>"), Kind::Other, Sent::Unknown),
+        (answer("500 Internal Server Error", "", b""), Kind::Other, Sent::Unknown),
+        (answer("408 Request Timeout", "text/html", b"<html>"), Kind::Timeout, Sent::Unknown),
+        (answer("520 Web Server Returned an Unknown Error", "", b""), Kind::Other, Sent::Unknown),
+        (answer("202 Accepted", "application/json", b"{\"data\":null}"), Kind::NotJson, Sent::Unknown),
+        (answer("204 No Content", "", b""), Kind::NotJson, Sent::Unknown),
+        (answer("500 malformed request", "text/plain", b"malformed request"), Kind::Other, Sent::Refused),
+        // Of older releases there is the reason alone, and it is PVE's.
+        (answer("500 strange", "application/json", b"{\"data\":null}"), Kind::Other, Sent::Refused),
         (text("500 VM is locked (backup)", "VM is locked (backup)"), Kind::Locked, Sent::Refused),
         (text("500 got timeout", "something - got timeout"), Kind::Timeout, Sent::Unknown),
         (
@@ -103,6 +113,21 @@ async fn what_is_known_about_a_failed_write() {
         let error = outcome.unwrap_err();
         assert_eq!((error.kind(), error.sent(), requests), (kind, sent, 1), "{what}: {error}");
     }
+}
+
+#[tokio::test]
+async fn what_pve_repeats_of_secrets_is_masked_line_by_line() {
+    let body = serde_json::json!({"data": null, "message": "error in configuration\ncipassword: hunter2\nargs: -object secret,id=hunter3\nlast line\n"});
+    let (outcome, _) =
+        once(answer("500 error in configuration", "application/json", body.to_string().as_bytes())).await;
+    let error = outcome.unwrap_err();
+    assert!(!error.message().contains("hunter") && error.message().contains("last line"), "{error}");
+    let body = serde_json::json!({"data": null, "errors": {"password": "value 'hunter2' is too short", "name": "value 'x' is too short"}});
+    let (outcome, _) =
+        once(answer("400 Parameter verification failed.", "application/json", body.to_string().as_bytes())).await;
+    let error = outcome.unwrap_err();
+    assert!(!format!("{error:?}").contains("hunter") && error.message().contains("password: (hidden)"), "{error}");
+    assert!(error.message().contains("name: value 'x' is too short"), "{error}");
 }
 
 #[tokio::test]
