@@ -33,6 +33,8 @@ const GUEST_WRITTEN: &[&str] = &[
     "out-data",
     "err-data",
     "title",
+    "text",
+    "exitstatus",
 ];
 
 /// Where the overlay says which keys may leave, drops all others.
@@ -139,8 +141,8 @@ fn coerced(kind: &str, value: &Json) -> Option<Option<Json>> {
     }
     let new = match (kind, value) {
         ("string", Json::Number(number)) => Some(Json::from(number.to_string())),
-        ("integer", _) => scalar::integer(value).map(Json::from),
-        ("number", _) => scalar::number(value).map(Json::from),
+        ("integer", _) => scalar::exact(value).map(Json::from),
+        ("number", _) => scalar::measure(value).map(Json::from),
         ("boolean", Json::Number(_) | Json::String(_)) => scalar::boolean(value).map(Json::from),
         _ => None,
     };
@@ -202,6 +204,10 @@ pub fn guest_written(data: &Json) -> Vec<&'static str> {
             let inside = |name: &str| name.strip_prefix("config.").is_some_and(|key| config.contains_key(key));
             found.extend(GUEST_WRITTEN_CONFIG.iter().filter(|name| inside(name)));
         }
+        // In a list of tasks it is the text with which one failed.
+        if object.contains_key("upid") && object.contains_key("status") {
+            found.insert("status");
+        }
         // A pending difference names the setting in `key` and has what was written beside it.
         if object.get("key").and_then(Json::as_str).is_some_and(|key| GUEST_WRITTEN.contains(&key)) {
             found.extend(PENDING.iter().filter(|key| object.contains_key(**key)));
@@ -210,6 +216,10 @@ pub fn guest_written(data: &Json) -> Vec<&'static str> {
     match data {
         Json::Object(object) => look(object),
         Json::Array(rows) => rows.iter().filter_map(Json::as_object).for_each(look),
+        // A log or a configuration as one text, which leaves as `value`.
+        Json::String(text) if text.contains(char::is_whitespace) => {
+            found.insert("value");
+        }
         _ => {}
     }
     found.into_iter().collect()

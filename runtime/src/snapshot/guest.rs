@@ -150,7 +150,7 @@ impl GuestRow {
 fn measure(value: &Value) -> Option<Value> {
     match value {
         Value::Number(_) => Some(value.clone()),
-        _ => scalar::integer(value).map(Value::from).or_else(|| scalar::number(value).map(Value::from)),
+        _ => scalar::measure(value).map(Value::from),
     }
 }
 

@@ -78,20 +78,22 @@ impl Log {
 
     fn line(&mut self, worker: &str, redactor: &Redactor, text: &str) {
         let mut line = text.to_owned();
-        // Masked before anything else, or half a secret could be kept.
+        // Masked before it is cut, or half a secret could be kept.
         self.lines.mask(redactor, &mut line);
-        if let Some(percent) = signs::percent(worker, &line) {
-            self.percent = Some(percent);
-        }
-        self.forced |= signs::is_force(&line);
         if let Some(target) = signs::target(worker, &line) {
             self.target = Some(target);
         }
         let line = untrusted::shown(&line, LINE);
-        if signs::is_failure(worker, &line) && self.failures.len() < KEPT {
+        // What it tells is read from the line as it was written: a guest that writes what looks like the beginning of
+        // a secret must not hide that something failed.
+        if let Some(percent) = signs::percent(worker, text) {
+            self.percent = Some(percent);
+        }
+        self.forced |= signs::is_force(text);
+        if signs::is_failure(worker, text) && self.failures.len() < KEPT {
             self.failures.push(line.clone());
         }
-        if signs::is_warning(worker, &line) && self.warnings.len() < KEPT {
+        if signs::is_warning(worker, text) && self.warnings.len() < KEPT {
             self.warnings.push(line.clone());
         }
         if self.tail.len() == TAIL {

@@ -146,6 +146,16 @@ fn secrets_in_a_log_are_masked_across_its_pages() {
     assert_eq!(tail.last(), Some(&"\\u{1b}[2Jafter"), "what moves a cursor is shown as text");
 }
 
+/// A guest has a say in what stands in a log, and must not blind whoever reads it.
+#[test]
+fn what_looks_like_a_secret_hides_no_failure() {
+    let failed = "Stopping VM 100 failed: it does not want to";
+    let log = log("stopall", &["file: -----BEGIN RSA PRIVATE KEY-----", failed, "WARN: so it is"]);
+    assert_eq!((log.failures().len(), log.warnings().len()), (1, 1));
+    assert!(!log.tail().any(|line| line.contains("want")), "the lines themselves stay hidden");
+    assert_eq!(judge("stopall", "OK", &log).0, Outcome::Failed);
+}
+
 #[test]
 fn lines_of_pve_are_not_lines_of_the_task() {
     let (mut rows, mut total) = (vec![json!({"n": 1, "t": "no content"})], Some(1));

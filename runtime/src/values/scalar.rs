@@ -1,7 +1,7 @@
 //! Decides how scalars in PVE's answers are read: Perl does not tell numbers from text, so one column may hold
 //! `1`, `"1"` and `true`.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// A boolean: true and false, 0 and 1, as numbers or text, and the words that PVE's configuration files have.
 /// Nothing at all and empty text are no. `None`: it is none of these.
@@ -35,6 +35,20 @@ pub fn integer(value: &Value) -> Option<i64> {
         Value::String(text) => text.parse().ok(),
         _ => None,
     }
+}
+
+/// A whole number as it is passed on: also one that is too large to be counted with here (ids and sizes without sign).
+pub fn exact(value: &Value) -> Option<Number> {
+    let unsigned = || value.as_str()?.parse::<u64>().ok();
+    integer(value)
+        .map(Number::from)
+        .or_else(|| unsigned().map(Number::from))
+        .or_else(|| whole(value.as_str().and_then(|_| number(value))?).map(Number::from))
+}
+
+/// A number as it is passed on: what is whole loses no digit.
+pub fn measure(value: &Value) -> Option<Number> {
+    exact(value).or_else(|| Number::from_f64(number(value)?))
 }
 
 /// A number, as a number or text. Text like `inf` is none: JSON has no such number.

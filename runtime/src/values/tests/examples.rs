@@ -268,6 +268,16 @@ fn scalars_come_as_numbers_text_and_words() {
     for bad in [json!("1.5"), json!(1.5), json!(1e300), json!(""), json!(true), json!("0x1")] {
         assert_eq!(scalar::integer(&bad), None, "{bad}");
     }
+    // Passed on, nothing is lost: sizes without sign, and numbers beyond what floating point tells apart.
+    for (value, passed) in [
+        (json!("18446744073709551615"), json!(18_446_744_073_709_551_615_u64)),
+        (json!("9007199254740993"), json!(9_007_199_254_740_993_u64)),
+        (json!("12.0"), json!(12)),
+        (json!("0.25"), json!(0.25)),
+    ] {
+        assert_eq!(scalar::measure(&value).map(serde_json::Value::from), Some(passed), "{value}");
+    }
+    assert_eq!((scalar::exact(&json!("0.25")), scalar::exact(&json!("inf"))), (None, None));
     assert_eq!(scalar::number(&json!("0.25")), Some(0.25));
     assert_eq!(
         (scalar::number(&json!("inf")), scalar::number(&json!("NaN")), scalar::number(&json!(""))),
