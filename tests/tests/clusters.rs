@@ -1,5 +1,7 @@
 //! Several clusters behind one server: each call goes to its own, and one that is down takes only itself away.
 
+use std::time::Duration;
+
 use lab::{Fault, Front, FrontOptions, Lab, Options};
 use serde_json::{Value, json};
 use tests::client::Client;
@@ -65,4 +67,15 @@ async fn one_that_is_down_is_said_and_the_other_answers() {
     let refused = two.client.tool("list_guests", json!({"cluster": "north"})).await.unwrap_err();
     assert_eq!(refused.code, "unreachable");
     assert!(two.client.tool("get_vm_config", json!({"cluster": "south", "vmid": 100})).await.is_ok());
+}
+
+/// One that takes connections and says nothing is named after seconds; it does not take the others' time.
+#[tokio::test]
+async fn one_that_hangs_does_not_hold_up_the_other() {
+    let two = two().await;
+    two.north.set_fault(Fault::Slow(Duration::from_mins(5))).await;
+    let all = two.client.tool("list_guests", json!({})).await.unwrap();
+    assert_eq!((of(&all["items"], "north").len(), of(&all["items"], "south").len()), (0, 5));
+    let missing = all["missing"].to_string();
+    assert!(all["partial"] == true && missing.contains("north did not answer within 4 s"), "{all}");
 }

@@ -21,6 +21,7 @@ mod fuzzing;
 mod hostile;
 mod lists;
 mod named;
+mod odd_answers;
 mod paths;
 mod programs;
 mod sight;

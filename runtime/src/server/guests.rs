@@ -1,6 +1,7 @@
 //! Guests across clusters: lists from their snapshots, and one guest live from its node.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pvegate_generated::internal;
 use pvegate_generated::model::Operation;
@@ -12,6 +13,7 @@ use super::{State, gateway, page, reading, shape};
 use crate::authorize;
 use crate::connection::Connection;
 use crate::mcp::{Answer, Refusal};
+use crate::pve::{Kind, PveError};
 use crate::snapshot::{GuestKind, GuestRow, Inventory};
 use crate::tokens::Principal;
 
@@ -104,7 +106,8 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
         start: page::start_of(asked.cursor.as_deref(), asked.question())?,
         question: asked.question(),
     };
-    let answers = gateway::futures(connections.iter().map(|connection| connection.snapshot().get())).await;
+    let only = connections.len() == 1;
+    let answers = gateway::futures(connections.iter().map(|connection| inventory(connection, only))).await;
     let mut inventories: Vec<(&Arc<Connection>, Arc<Inventory>)> = Vec::new();
     let mut missing = Vec::new();
     for (connection, answer) in connections.iter().zip(answers) {
@@ -126,7 +129,7 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
                 }));
                 inventories.push((connection, inventory));
             }
-            Err(error) if connections.len() == 1 => return Err(reading::refusal(state, &error)),
+            Err(error) if only => return Err(reading::refusal(state, &error)),
             Err(error) => {
                 missing.push(format!("cluster {}: {}", connection.name(), reading::refusal(state, &error).message));
             }
@@ -160,6 +163,20 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
         guests().skip(window.start).take(most).map(|guest| projected(guest, &asked.fields)).collect();
     // The rows before the window were not even written.
     page::of_texts(std::iter::repeat_n("", window.start).chain(texts.iter().map(String::as_str)), total, &window, &rest)
+}
+
+/// How long a cluster may take where others are asked too: one that hangs must not hold up what they answer.
+const PATIENCE: Duration = Duration::from_millis(4500);
+
+/// The guests of one cluster, which may take its time if it is the only one that is asked.
+async fn inventory(connection: &Connection, only: bool) -> Result<Arc<Inventory>, PveError> {
+    if only {
+        return connection.snapshot().get().await;
+    }
+    tokio::time::timeout(PATIENCE, connection.snapshot().get()).await.unwrap_or_else(|_| {
+        let message = format!("cluster {} did not answer within {} s", connection.name(), PATIENCE.as_secs());
+        Err(PveError::new(Kind::Timeout, message).not_sent())
+    })
 }
 
 /// States that PVE's list of guests knows; another one would find nothing, which looks like an answer.

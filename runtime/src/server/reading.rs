@@ -13,7 +13,7 @@ use crate::mcp::Refusal;
 use crate::pve::{Kind, PveError, Reply};
 use crate::snapshot::{GuestKind, GuestRow};
 use crate::tasks;
-use crate::values::Vmid;
+use crate::values::{Vmid, scalar};
 
 /// What a read brought: masked, shaped, with what is known beside it.
 #[derive(Debug)]
@@ -244,9 +244,9 @@ pub fn vmid(json: Option<&Json>) -> Result<Vmid, Refusal> {
         Refusal::new("invalid_arguments", message, "Give the guest's number, 100 to 999999999; list_guests shows them.")
     };
     match json {
-        Some(Json::Number(number)) => number
-            .as_u64()
-            .and_then(|number| Vmid::from_number(number).ok())
+        // Some clients write 100.0 for 100, which is the same number.
+        Some(given @ Json::Number(number)) => scalar::integer(given)
+            .and_then(|number| Vmid::from_number(u64::try_from(number).ok()?).ok())
             .ok_or_else(|| wrong(format!("`vmid` {number} is no guest's number"))),
         Some(Json::String(text)) => Vmid::parse(text).map_err(|error| wrong(format!("`vmid` {error}"))),
         Some(_) => Err(wrong("`vmid` has to be a number".to_owned())),

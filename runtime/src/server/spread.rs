@@ -46,7 +46,7 @@ pub async fn run(
         match answer {
             Ok((data, said)) => {
                 match said {
-                    Some(said) => total += said,
+                    Some(said) => total = u64::saturating_add(total, said),
                     // An empty list has no count beside it.
                     None => counted &= data.is_empty(),
                 }
@@ -87,6 +87,7 @@ async fn one(
     let mut arguments = arguments.clone();
     arguments.insert("node".to_owned(), Json::from(node.name.as_str()));
     let args = reading::prepare(state, read, &arguments, fixed).await?;
+    connection.check_nodes(&args).await.map_err(Failure::Pve)?;
     let request = request(&args).map_err(Failure::Pve)?;
     if let Some(error) = connection.client().trouble(&node.name, &request) {
         return Err(Failure::Pve(error));
@@ -94,7 +95,8 @@ async fn one(
     let reply = connection.client().get_within(&request, PATIENCE).await.map_err(Failure::Pve)?;
     match reading::leaving(state, read, reply.data) {
         Json::Array(rows) => Ok((rows, reply.total)),
-        _ => Ok((Vec::new(), reply.total)),
+        Json::Null => Ok((Vec::new(), reply.total)),
+        _ => Err(Failure::Pve(PveError::new(Kind::NotJson, "it answered with something that is not a list"))),
     }
 }
 
