@@ -1,8 +1,10 @@
 //! The command line.
 
+mod token_command;
+
 use std::io::{IsTerminal as _, stderr};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -24,6 +26,8 @@ struct Cli {
 enum Command {
     /// Serves MCP over HTTP, or over stdio for one client.
     Serve(Serve),
+    /// Makes, shows, changes and ends tokens.
+    Token(token_command::Token),
 }
 
 #[derive(clap::Args)]
@@ -50,10 +54,15 @@ struct Serve {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Cli { command: Command::Serve(arguments) } = Cli::parse();
-    log();
-    serve::install_crypto();
-    match run(arguments).await {
+    let ended = match Cli::parse().command {
+        Command::Serve(arguments) => {
+            log();
+            serve::install_crypto();
+            run(arguments).await.map_err(anyhow::Error::from)
+        }
+        Command::Token(token) => token_command::run(token),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("pvegate: {error}");
@@ -89,11 +98,33 @@ async fn run(arguments: Serve) -> Result<(), serve::StartError> {
     let config = Config::load(&arguments.clusters, Some(&arguments.tokens))?;
     let http =
         HttpConfig { listen: arguments.listen, allowed_origins: arguments.allowed_origins, ..HttpConfig::default() };
-    let running = serve::http(config, http).await?;
-    eprintln!("pvegate serves MCP at {}", running.url());
-    stop.cancelled().await;
-    running.stop().await;
+    let served = serve::http(config, http).await?;
+    eprintln!("pvegate serves MCP at {}", served.running.url());
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = reloading(&served, &arguments.clusters, &arguments.tokens) => {}
+    }
+    served.running.stop().await;
     Ok(())
+}
+
+/// Reads the files again at each SIGHUP. What is wrong with them is said, and changes nothing.
+async fn reloading(served: &serve::Served, clusters: &Path, tokens: &Path) {
+    let mut hangup = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
+        Ok(hangup) => hangup,
+        Err(error) => {
+            tracing::warn!(%error, "cannot wait for SIGHUP, so changed files count at the next start");
+            return std::future::pending().await;
+        }
+    };
+    while hangup.recv().await.is_some() {
+        let done = Config::load(clusters, Some(tokens)).map_err(serve::StartError::from);
+        match done.and_then(|config| served.reload(config)) {
+            Ok(()) => eprintln!("pvegate reads its files again: clusters, policy and tokens are those of now"),
+            Err(error) => eprintln!("pvegate keeps what it knew, clusters, policy and tokens: {error}"),
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Ctrl-C, or SIGTERM from a service manager. Where neither can be waited for, the process still ends by force.

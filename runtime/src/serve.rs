@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, ConfigError};
 use crate::grant::{Grant, Scope};
 use crate::mcp::{HttpConfig, Running, ServeError, StdioError, Surface as _, View, serve_http, serve_stdio};
-use crate::server::{State, TokenFile, Tools};
+use crate::server::{Live, State, TokenFile, Tools};
 use crate::tokens::{Actor, Principal};
 
 /// Why the server did not start.
@@ -33,20 +34,41 @@ pub enum StartError {
     Stdio(#[from] StdioError),
 }
 
-/// Serves over HTTP until the returned value is stopped or dropped.
-pub async fn http(config: Config, http: HttpConfig) -> Result<Running, StartError> {
+/// A server over HTTP, and the state that it decides by.
+#[derive(Debug)]
+pub struct Served {
+    /// The listener.
+    pub running: Running,
+    live: Live,
+}
+
+impl Served {
+    /// Takes over another configuration as a whole, or keeps the present one and says why. Calls that are under way
+    /// go on with what they began with; everything that was known of the clusters is learned anew.
+    pub fn reload(&self, config: Config) -> Result<(), StartError> {
+        if config.tokens.is_empty() {
+            return Err(StartError::NoTokens);
+        }
+        self.live.store(Arc::new(State::new(config).map_err(StartError::State)?));
+        Ok(())
+    }
+}
+
+/// Serves over HTTP until the returned value's listener is stopped or dropped.
+pub async fn http(config: Config, http: HttpConfig) -> Result<Served, StartError> {
     if config.tokens.is_empty() {
         return Err(StartError::NoTokens);
     }
-    let state = Arc::new(State::new(config).map_err(StartError::State)?);
-    Ok(serve_http(http, Arc::new(Tools::new(Arc::clone(&state))), Arc::new(TokenFile(state))).await?)
+    let live: Live = Arc::new(ArcSwap::from_pointee(State::new(config).map_err(StartError::State)?));
+    let (tools, tokens) = (Tools::new(Arc::clone(&live)), TokenFile(Arc::clone(&live)));
+    Ok(Served { running: serve_http(http, Arc::new(tools), Arc::new(tokens)).await?, live })
 }
 
 /// Serves one client on standard input and output until it hangs up or `stop` fires. That client is one
 /// fixed principal, an agent, which reaches every read of every configured cluster.
 pub async fn stdio(config: Config, toolset: Option<&str>, stop: CancellationToken) -> Result<(), StartError> {
-    let state = Arc::new(State::new(config).map_err(StartError::State)?);
-    let tools = Arc::new(Tools::new(state));
+    let state = State::new(config).map_err(StartError::State)?;
+    let tools = Arc::new(Tools::new(Arc::new(ArcSwap::from_pointee(state))));
     let view = match toolset {
         None => View::Gateway,
         Some(name) if tools.has_toolset(name) => View::Toolset(name.into()),

@@ -15,8 +15,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
+mod edit;
 #[cfg(test)]
 mod tests;
+
+pub use edit::{EditError, TokenEditor};
 
 /// Marks a secret as ours, for people and for secret scanners.
 const PREFIX: &str = "pvegate_";

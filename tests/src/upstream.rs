@@ -96,7 +96,7 @@ impl Upstream {
         let tokens = write("tokens.json", &json!({"version": 1, "tokens": [entry]}).to_string());
         let config = Config::load(&clusters, Some(&tokens)).unwrap();
         let http = HttpConfig { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..HttpConfig::default() };
-        let running = serve::http(config, http).await.unwrap();
+        let running = serve::http(config, http).await.unwrap().running;
         let client = Client::new(&running.url(), secret.expose());
         Self { client, heads, script, _running: running, _folder: folder }
     }

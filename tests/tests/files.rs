@@ -69,8 +69,8 @@ impl Files {
             Err(error) => return error.to_string(),
         };
         match serve::http(config, HttpConfig::default()).await {
-            Ok(running) => {
-                running.stop().await;
+            Ok(served) => {
+                served.running.stop().await;
                 String::new()
             }
             Err(error) => error.to_string(),

@@ -27,5 +27,6 @@ mod programs;
 mod sight;
 mod tasks;
 mod tidy;
+mod token_command;
 mod tools;
 mod writes;

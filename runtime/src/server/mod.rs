@@ -24,7 +24,7 @@ use crate::connection::Connection;
 use crate::redact::{self, Redactor};
 use crate::tokens::{Principal, Tokens};
 
-pub use surface::{TokenFile, Tools};
+pub use surface::{Live, TokenFile, Tools};
 
 /// Everything that calls are decided by.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl State {
 }
 
 /// Whether a name in a token's `tools` means something.
-fn known_tool(name: &str) -> bool {
+pub fn known_tool(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name || tool.toolsets().any(|toolset| toolset == name))
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use arc_swap::ArcSwap;
 use pvegate_generated::model::{Runs, Tool};
 use pvegate_generated::terms::Tier;
 use pvegate_generated::tools::TOOLS;
@@ -19,30 +20,33 @@ impl Identity for Principal {
     }
 }
 
+/// The state that calls are decided by, exchanged as a whole.
+pub type Live = Arc<ArcSwap<State>>;
+
 /// Recognises the tokens of the state.
 #[derive(Debug)]
-pub struct TokenFile(pub Arc<State>);
+pub struct TokenFile(pub Live);
 
 impl Authenticator for TokenFile {
     type Principal = Principal;
 
     fn authenticate(&self, token: &str) -> Result<Arc<Principal>, String> {
-        self.0.tokens.authenticate(token, SystemTime::now()).map_err(|error| error.to_string())
+        self.0.load().tokens.authenticate(token, SystemTime::now()).map_err(|error| error.to_string())
     }
 }
 
 /// Serves the named tools and the gateway.
 #[derive(Debug)]
 pub struct Tools {
-    state: Arc<State>,
+    live: Live,
     /// Built lists, by what they are made of: the names in them.
     lists: Mutex<HashMap<Vec<&'static str>, Arc<ToolList>>>,
 }
 
 impl Tools {
     /// Over a state.
-    pub fn new(state: Arc<State>) -> Self {
-        Self { state, lists: Mutex::default() }
+    pub fn new(live: Live) -> Self {
+        Self { live, lists: Mutex::default() }
     }
 
     fn visible<'a>(principal: &'a Principal, view: &'a View) -> impl Iterator<Item = &'static Tool> + use<'a> {
@@ -53,12 +57,12 @@ impl Tools {
         let Some(tool) = callable(&call.name, &call.view).filter(|tool| authorize::tool(&call.principal, tool)) else {
             return ToolResult::UnknownTool(unknown(&call.name));
         };
+        // One state for the whole call, whatever is exchanged meanwhile.
+        let state = self.live.load_full();
         let result = match tool.runs {
-            Runs::Gateway => {
-                gateway::call(&self.state, &call.principal, tool.name, call.arguments, call.progress).await
-            }
+            Runs::Gateway => gateway::call(&state, &call.principal, tool.name, call.arguments, call.progress).await,
             Runs::One(_) | Runs::ByKind { .. } => {
-                Some(named::call(&self.state, &call.principal, tool, call.arguments).await)
+                Some(named::call(&state, &call.principal, tool, call.arguments).await)
             }
         };
         match result {

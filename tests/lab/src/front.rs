@@ -73,7 +73,7 @@ impl Front {
             limits: options.limits,
             ..HttpConfig::default()
         };
-        let running = serve::http(config, http).await?;
+        let running = serve::http(config, http).await?.running;
         Ok(Self { running, clusters, tokens, reader: reader.expose().to_owned() })
     }
 
