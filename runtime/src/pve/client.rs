@@ -133,7 +133,7 @@ impl Inner {
             Err(_) => Err(timed_out(&self.cluster, request)),
         };
         if let Some(health) = &health {
-            learn(health, request, &answer);
+            learn(&self.cluster, health, request, &answer);
         }
         answer
     }
@@ -273,11 +273,14 @@ impl Inner {
 }
 
 /// What an answer tells about the node that was to give it.
-fn learn(health: &Health, request: &Request, answer: &Result<Reply, PveError>) {
+fn learn(cluster: &str, health: &Health, request: &Request, answer: &Result<Reply, PveError>) {
     let Err(error) = answer else { return health.answered() };
     let rest = || {
-        // What is remembered is told to others, who sent nothing.
-        let message = format!("{}; it is left alone for a moment", error.message());
+        // What is remembered is told to others, who asked for something else and sent nothing.
+        let node = request.node.as_ref().map_or("it", |node| node.as_str());
+        let message = format!(
+            "node {node} of cluster {cluster} did not answer a moment ago, so it is left alone; look at its status in the cluster's node list"
+        );
         PveError::new(error.kind(), message).not_sent()
     };
     match (error.kind(), error.status()) {

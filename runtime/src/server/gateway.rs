@@ -144,7 +144,7 @@ async fn one_read(
     let reading = reading::run(state, &authorized, one.arguments, &[]).await?;
     let missing = reading.gaps(reading.data.as_array().map_or(0, Vec::len));
     let (answer, limit) = match reading.data {
-        Json::Array(rows) => return list_within(rows, &one.fields, missing, budget),
+        Json::Array(rows) => return list_within(rows, &one.fields, reading.total, missing, budget),
         other => (page::of_object(other, &one.fields)?, budget),
     };
     if answer.json().len() > limit {
@@ -160,6 +160,7 @@ async fn one_read(
 fn list_within(
     rows: Vec<Json>,
     fields: &[String],
+    known: Option<u64>,
     mut missing: Vec<String>,
     budget: usize,
 ) -> Result<Map<String, Json>, Refusal> {
@@ -193,7 +194,8 @@ fn list_within(
         object.insert("untrusted".to_owned(), Json::from(untrusted));
     }
     object.insert("items".to_owned(), Json::Array(rows));
-    object.insert("total".to_owned(), Json::from(total));
+    // As many as PVE has, where it says so and shows fewer.
+    object.insert("total".to_owned(), Json::from(known.unwrap_or_default().max(total as u64)));
     Ok(object)
 }
 
