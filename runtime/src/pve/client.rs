@@ -151,8 +151,10 @@ impl Inner {
                     continue;
                 }
             };
-            let (address, mut attempt) = self.first_of_two(at, address, request).await;
+            let (mut address, mut attempt) = self.first_of_two(address, request).await;
             if matches!(attempt, Attempt::Died(_)) && request.is_read() {
+                // Once more, and by another address if there is one: this one may hang up on everybody.
+                address = self.other_than(address).unwrap_or(address);
                 attempt = self.sender.attempt(&address.base, request).await;
             }
             match attempt {
@@ -175,11 +177,9 @@ impl Inner {
 
     /// One attempt at an address. If it is silent, what any node can answer by itself is asked of another one too, and
     /// who answers first is heard: a proxy that hangs must not hold up what has nothing to do with its node.
-    async fn first_of_two<'a>(&'a self, at: usize, address: &'a Address, request: &Request) -> (&'a Address, Attempt) {
+    async fn first_of_two<'a>(&'a self, address: &'a Address, request: &Request) -> (&'a Address, Attempt) {
         let mut first = std::pin::pin!(self.sender.attempt(&address.base, request));
-        let works = |(other, address): &(usize, &Address)| *other != at && address.health.trouble().is_none();
-        let other = self.addresses.iter().enumerate().find(works).map(|(_, address)| address);
-        let Some(other) = other.filter(|_| request.is_read() && request.lane == Lane::Proxy) else {
+        let Some(other) = self.other_than(address).filter(|_| request.is_read() && request.lane == Lane::Proxy) else {
             return (address, first.await);
         };
         if let Ok(attempt) = tokio::time::timeout(SILENT, &mut first).await {
@@ -196,6 +196,11 @@ impl Inner {
                 _ => (address, first.await),
             },
         }
+    }
+
+    /// Another address that is not known to be down.
+    fn other_than(&self, address: &Address) -> Option<&Address> {
+        self.addresses.iter().find(|other| !std::ptr::eq(*other, address) && other.health.trouble().is_none())
     }
 
     fn silent(&self, base: &str) -> PveError {

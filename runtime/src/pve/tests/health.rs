@@ -230,3 +230,27 @@ async fn an_address_is_not_tried_with_requests_that_have_a_lane_of_their_own() {
     .await;
     assert_eq!(tried("/agent/"), 0);
 }
+
+/// An address that takes connections and hangs up is no reason to leave a read unanswered, and a request that makes
+/// every address hang up is none to keep others waiting.
+#[tokio::test]
+async fn a_read_goes_on_where_an_address_hangs_up() {
+    let cutting = Arc::new(AtomicBool::new(true));
+    let now = Arc::clone(&cutting);
+    let server = Server::start(&["127.0.0.1", "localhost"], move |_, head| {
+        let first = head.contains("host: localhost") && now.load(Ordering::SeqCst);
+        if first || head.contains("/poison") { Act::Cut } else { json(r#"{"data": 1}"#) }
+    })
+    .await;
+    let mut cluster = server.cluster_at(&[server.port, server.port]);
+    cluster.endpoints.first_mut().unwrap().base = format!("https://localhost:{}", server.port);
+    let client = Client::new(&cluster).unwrap();
+    let read = Request::new("GET /version", "/version", "");
+    client.get(&read).await.unwrap();
+    let error = client.get(&Request::new("GET /poison", "/poison", "")).await.unwrap_err();
+    assert_eq!((error.kind(), error.sent()), (Kind::Unreachable, Sent::Unknown));
+    client.get(&read).await.unwrap();
+    cutting.store(false, Ordering::SeqCst);
+    client.get(&read).await.unwrap();
+    assert!(server.heads().last().unwrap().contains("host: localhost"), "it is used again at once");
+}
