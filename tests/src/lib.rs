@@ -11,6 +11,7 @@
 )]
 
 pub mod call;
+pub mod certificate;
 pub mod client;
 pub mod journal;
 pub mod log;

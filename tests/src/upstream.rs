@@ -2,22 +2,21 @@
 //! cluster in order answers.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use pvegate::config::Config;
-use pvegate::mcp::{HttpConfig, Running};
-use pvegate::{serve, tokens};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use lab::{Front, FrontOptions};
+use pvegate::serve;
+use pvegate_generated::internal;
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use crate::certificate::Certificate;
 use crate::client::Client;
 
 /// A whole answer, from the status line on.
@@ -49,10 +48,10 @@ impl Script {
         // As PVE tells them: at each path with what is inherited.
         let rights = json!({"/": all, "/nodes": all, "/pool": all, "/storage": all, "/vms": all});
         Self::default()
-            .on("GET /version", data(&json!({"version": "9.2.3", "release": "9.2"})))
-            .on("GET /nodes", data(&nodes))
-            .on("GET /access/permissions", data(&rights))
-            .on("GET /cluster/resources", data(resources))
+            .on(internal::VERSION.name, data(&json!({"version": "9.2.3", "release": "9.2"})))
+            .on(internal::NODES.name, data(&nodes))
+            .on(internal::PERMISSIONS.name, data(&rights))
+            .on(internal::RESOURCES.name, data(resources))
     }
 
     /// The same with an answer to this request.
@@ -70,7 +69,7 @@ pub struct Upstream {
     pub client: Client,
     heads: Arc<Mutex<Vec<String>>>,
     script: Arc<Mutex<Script>>,
-    _running: Running,
+    _front: Front,
     _folder: TempDir,
 }
 
@@ -81,30 +80,24 @@ impl Upstream {
         let (heads, script) = (Arc::default(), Arc::new(Mutex::new(script)));
         let (address, ca) = listen(Arc::clone(&heads), Arc::clone(&script)).await;
         let folder = tempfile::tempdir().unwrap();
-        let (secret, hash) = tokens::generate().unwrap();
-        let write = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            let mut options = std::fs::OpenOptions::new();
-            let mut file = options.write(true).create_new(true).mode(0o600).open(&path).unwrap();
-            std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
-            path
-        };
-        let ca = write("ca.pem", &ca);
-        let cluster = json!({"endpoint": format!("https://{address}"), "ca_pem_path": ca, "token_id": "svc@pve!tok", "token_secret": "11111111-2222-3333-4444-555555555555"});
-        let clusters = write("clusters.json", &json!({"version": 1, "devices": {"lab": cluster}}).to_string());
-        let entry = json!({"name": "reader", "hash": hash, "tools": ["*"], "clusters": ["*"]});
-        let tokens = write("tokens.json", &json!({"version": 1, "tokens": [entry]}).to_string());
-        let config = Config::load(&clusters, Some(&tokens)).unwrap();
-        let http = HttpConfig { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..HttpConfig::default() };
-        let running = serve::http(config, http).await.unwrap().running;
-        let client = Client::new(&running.url(), secret.expose());
-        Self { client, heads, script, _running: running, _folder: folder }
+        let authority = folder.path().join("ca.pem");
+        std::fs::write(&authority, ca).unwrap();
+        let device = json!({
+            "endpoint": format!("https://{address}"),
+            "ca_pem_path": authority,
+            "token_id": "svc@pve!tok",
+            "token_secret": "11111111-2222-3333-4444-555555555555",
+        });
+        let devices = Map::from_iter([("lab".to_owned(), device)]);
+        let front = Front::before(folder.path(), devices, FrontOptions::default()).await.unwrap();
+        let client = Client::new(&front.url(), front.reader());
+        Self { client, heads, script, _front: front, _folder: folder }
     }
 
     /// The request lines so far, `METHOD /path?query` below `/api2/json`, without those that the server makes for
     /// itself.
     pub fn sent(&self) -> Vec<String> {
-        let own = ["GET /version", "GET /nodes", "GET /access/permissions", "GET /cluster/resources"];
+        let own = [internal::VERSION.name, internal::NODES.name, internal::PERMISSIONS.name, internal::RESOURCES.name];
         self.heads.lock().unwrap().iter().filter(|line| !own.contains(&line.as_str())).cloned().collect()
     }
 
@@ -116,17 +109,13 @@ impl Upstream {
 }
 
 async fn listen(heads: Arc<Mutex<Vec<String>>>, script: Arc<Mutex<Script>>) -> (SocketAddr, String) {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &ca).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let certificate = Certificate::generate();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certificate.key.serialize_der()));
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)
+        .with_single_cert(vec![certificate.leaf.der().clone()], key)
         .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -153,7 +142,7 @@ async fn listen(heads: Arc<Mutex<Vec<String>>>, script: Arc<Mutex<Script>>) -> (
             });
         }
     });
-    (address, ca.pem())
+    (address, certificate.authority_pem)
 }
 
 /// Reads a request without a body: its line, below `/api2/json`.

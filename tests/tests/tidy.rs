@@ -123,7 +123,7 @@ fn nothing_names_a_machine() {
         for (number, line) in text.lines().enumerate() {
             let at = |home: &String| {
                 line.match_indices(home.as_str()).any(|(at, _)| {
-                    // A path of a machine begins there; `docs/work/` does not.
+                    // A path of a machine begins there; one inside the tree goes on.
                     line.get(..at).is_none_or(|before| {
                         before.chars().next_back().is_none_or(|last| {
                             !(last.is_alphanumeric() || matches!(last, '.' | '/' | '}' | '*' | '_' | '-'))

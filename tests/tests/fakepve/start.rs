@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use lab::{Front, FrontOptions};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+use tests::certificate::Certificate;
 use tests::client::Client;
 use tests::program::root;
 use tests::site;
@@ -81,21 +81,10 @@ impl Drop for Fake {
 
 /// Writes `listener.pem` with its chain, `listener.key` and the CA's certificate, of which the path is given back.
 fn certificates(folder: &Path) -> std::path::PathBuf {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    authority.distinguished_name.push(DnType::CommonName, "CA of the test");
-    let authority_key = KeyPair::generate().unwrap();
-    let authority_pem = authority.self_signed(&authority_key).unwrap().pem();
-    let mut leaf = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    // Newer Pythons do not trust a certificate that does not say whose it is.
-    leaf.use_authority_key_identifier_extension = true;
-    let leaf_key = KeyPair::generate().unwrap();
-    let leaf = leaf.signed_by(&leaf_key, &Issuer::new(authority, authority_key)).unwrap();
-
+    let Certificate { authority_pem, leaf, key } = Certificate::generate();
     let path = folder.join("ca.pem");
     std::fs::write(&path, &authority_pem).unwrap();
     std::fs::write(folder.join("listener.pem"), leaf.pem() + &authority_pem).unwrap();
-    std::fs::write(folder.join("listener.key"), leaf_key.serialize_pem()).unwrap();
+    std::fs::write(folder.join("listener.key"), key.serialize_pem()).unwrap();
     path
 }
