@@ -8,7 +8,7 @@ use crate::fixups;
 use crate::kinds::{Kinds, Place};
 use crate::model::{Answer, Field, Model, Operation, Parameter, Permission, Rows, Runs};
 use crate::overlay::{
-    Decision, Entry, OfferedKey, Overlay, Privileges, Range, RowsKey, TaskKey, UndoKey, Uses, patterns,
+    Decision, Entry, Internal, OfferedKey, Overlay, Privileges, Range, RowsKey, TaskKey, UndoKey, Uses, patterns,
 };
 use crate::pattern::Pattern;
 use crate::pin::Pin;
@@ -472,10 +472,17 @@ fn check_decision(operation: &Operation, entry: &Entry<Decision>, problems: &mut
 }
 
 /// Operations that entries name have to exist.
-fn check_references(operations: &[Operation], internal: &BTreeMap<String, String>, problems: &mut Problems) {
+fn check_references(operations: &[Operation], internal: &Internal, problems: &mut Problems) {
     let names: BTreeSet<&str> = operations.iter().map(|operation| operation.name.as_str()).collect();
-    for (key, name) in internal.iter().filter(|(_, name)| !names.contains(name.as_str())) {
+    for (key, name) in internal.operations.iter().filter(|(_, name)| !names.contains(name.as_str())) {
         problems.push(format!("internal.toml {key}"), format!("there is no operation `{name}`"));
+    }
+    for (key, parameters) in &internal.parameters {
+        let wanted = internal.operations.get(key);
+        let operation = wanted.and_then(|name| operations.iter().find(|operation| operation.name == *name));
+        for parameter in parameters.iter().filter(|name| operation.is_none_or(|it| it.parameter(name).is_none())) {
+            problems.push(format!("internal.toml {key}"), format!("its operation has no parameter `{parameter}`"));
+        }
     }
     for operation in operations {
         match &operation.keys.undo {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::apidoc::Permissions;
-use crate::overlay::DecisionKeys;
+use crate::overlay::{DecisionKeys, Internal};
 use crate::terms::{Area, Role, Subject, Value};
 
 /// Everything that is generated from.
@@ -25,8 +25,8 @@ pub struct Model {
     pub patterns: Vec<String>,
     /// The named tools, by toolset and name.
     pub tools: Vec<Tool>,
-    /// Operations that the server itself needs, by the name that its code uses.
-    pub internal: BTreeMap<String, String>,
+    /// What the server itself needs.
+    pub internal: Internal,
     /// Privileges that config options ask for one by one: (`qemu` or `lxc`, option) to privilege.
     pub option_privileges: BTreeMap<(String, String), String>,
 }

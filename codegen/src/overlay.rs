@@ -36,8 +36,8 @@ pub struct Overlay {
     pub synthetic: Vec<Entry<Synthetic>>,
     /// Named tools.
     pub tools: Vec<Entry<Tool>>,
-    /// Operations that the server itself needs, by the name that its code uses.
-    pub internal: BTreeMap<String, String>,
+    /// What the server itself needs.
+    pub internal: Internal,
 }
 
 /// One entry, and where it stands.
@@ -351,10 +351,15 @@ struct FixupsFile {
     synthetic: Vec<Spanned<Synthetic>>,
 }
 
-#[derive(Deserialize)]
+/// `internal.toml`.
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct InternalFile {
-    operations: BTreeMap<String, String>,
+pub struct Internal {
+    /// Operations that the server itself needs, by the name that its code uses.
+    pub operations: BTreeMap<String, String>,
+    /// Parameters of these operations that the server sets, by the same name.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -381,7 +386,7 @@ impl Overlay {
                     overlay.words = file.entries(parsed.words);
                     overlay.wire = parsed.wire;
                 }),
-                "internal.toml" => file.parse().map(|parsed: InternalFile| overlay.internal = parsed.operations),
+                "internal.toml" => file.parse().map(|parsed| overlay.internal = parsed),
                 "privileges.toml" => file.parse().map(|parsed| overlay.privileges = parsed),
                 "fixups.toml" => file.parse().map(|parsed: FixupsFile| {
                     overlay.fixups = file.entries(parsed.fixups);

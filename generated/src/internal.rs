@@ -41,3 +41,25 @@ pub static TASK_STATUS: &Operation = &nodes::OPERATIONS[109];
 /// `GET /version`
 pub static VERSION: &Operation = &version::OPERATIONS[0];
 
+/// Parameters of [`NODE_TASKS`] that the server sets.
+pub mod node_tasks {
+    /// `limit`
+    pub const LIMIT: &str = "limit";
+    /// `since`
+    pub const SINCE: &str = "since";
+    /// `source`
+    pub const SOURCE: &str = "source";
+    /// `typefilter`
+    pub const TYPEFILTER: &str = "typefilter";
+    /// `until`
+    pub const UNTIL: &str = "until";
+}
+
+/// Parameters of [`TASK_LOG`] that the server sets.
+pub mod task_log {
+    /// `limit`
+    pub const LIMIT: &str = "limit";
+    /// `start`
+    pub const START: &str = "start";
+}
+

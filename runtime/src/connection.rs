@@ -129,6 +129,17 @@ impl Connection {
         &self.user
     }
 
+    /// Asks for what the server itself needs, by the names of `internal.toml`.
+    pub(crate) async fn ask(
+        &self,
+        operation: &'static Operation,
+        given: impl IntoIterator<Item = (&'static str, Json)>,
+    ) -> Result<Reply, PveError> {
+        let given = given.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let release = self.version().await?.release;
+        self.get(&decode(operation, &given, release).map_err(|error| invalid(&error))?).await
+    }
+
     /// Sends a read. Every node that the arguments name has to be one that the cluster lists.
     pub async fn get(&self, args: &Args) -> Result<Reply, PveError> {
         self.check_nodes(args).await?;

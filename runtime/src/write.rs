@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use pvegate_generated::catalog;
-use pvegate_generated::internal;
-use pvegate_generated::model::{Operation, Place};
-use pvegate_generated::terms::{Release, Settle};
-use serde_json::{Map, Value as Json, json};
+use pvegate_generated::catalog::OPERATIONS;
+use pvegate_generated::internal::{self, node_tasks};
+use pvegate_generated::model::{Operation, Place, Verb};
+use pvegate_generated::terms::Settle;
+use serde_json::Value as Json;
 
-use crate::args::{Args, Value, decode};
+use crate::args::{Args, Value};
 use crate::connection::{Connection, request};
 use crate::pve::{Kind, PveError, Reply, Sent};
 use crate::values::Upid;
@@ -95,7 +95,7 @@ impl Connection {
     /// the cluster lists. What was known about guests counts as old before and after.
     ///
     /// This does not decide whether it may be sent: only what was authorized gets here.
-    pub async fn write(&self, args: &Args, release: Release) -> Written {
+    pub async fn write(&self, args: &Args) -> Written {
         let not_sent = |error: PveError| Written { answer: Err(error), read_back: ReadBack::NotNeeded };
         if let Err(error) = self.check_nodes(args).await {
             return not_sent(error.not_sent());
@@ -106,7 +106,7 @@ impl Connection {
         };
         // Clocks differ, so what is new is what was not there before.
         let before = if by_task(args.operation()) {
-            match self.own_tasks(args, release).await {
+            match self.own_tasks(args).await {
                 Ok(tasks) => tasks,
                 Err(error) => {
                     let message = format!("{}; so {request} was not sent", error.message());
@@ -123,29 +123,28 @@ impl Connection {
             Ok(_) => false,
             Err(error) => error.sent() != Sent::No,
         };
-        let read_back = if open { self.look(args, release, &before).await } else { ReadBack::NotNeeded };
+        let read_back = if open { self.look(args, &before).await } else { ReadBack::NotNeeded };
         Written { answer, read_back }
     }
 
-    async fn look(&self, args: &Args, release: Release, before: &BTreeSet<Upid>) -> ReadBack {
+    async fn look(&self, args: &Args, before: &BTreeSet<Upid>) -> ReadBack {
         if by_task(args.operation()) {
-            return match self.own_tasks(args, release).await {
+            return match self.own_tasks(args).await {
                 Ok(tasks) => ReadBack::Tasks(tasks.difference(before).cloned().collect()),
                 Err(error) => ReadBack::Unreadable(error),
             };
         }
-        self.read_back(args, release).await
+        self.read_back(args).await
     }
 
     /// What the object that a write is about looks like now.
-    pub async fn read_back(&self, args: &Args, release: Release) -> ReadBack {
+    pub async fn read_back(&self, args: &Args) -> ReadBack {
         let operation = args.operation();
         if operation.settle == Some(Settle::Person) {
             return ReadBack::Person;
         }
         let Some(read) = twin(operation) else { return ReadBack::Person };
-        let Ok(args) = decode(read, &path_arguments(args, read), release) else { return ReadBack::Person };
-        match self.get(&args).await {
+        match self.ask(read, path_arguments(args, read)).await {
             Ok(reply) => ReadBack::Object { operation: read, data: reply.data },
             Err(error) if error.kind() == Kind::NotFound => ReadBack::Gone(read),
             Err(error) => ReadBack::Unreadable(error),
@@ -153,18 +152,19 @@ impl Connection {
     }
 
     /// Tasks of the server's own API token on what a write is about, running ones too.
-    async fn own_tasks(&self, args: &Args, release: Release) -> Result<BTreeSet<Upid>, PveError> {
-        let (operation, asked) = match args.get("node") {
+    async fn own_tasks(&self, args: &Args) -> Result<BTreeSet<Upid>, PveError> {
+        let tasks = match args.get("node") {
             Some(Value::Node(node)) => {
-                (internal::NODE_TASKS, json!({"node": node.as_str(), "source": "all", "limit": NEWEST}))
+                let given = [
+                    ("node", Json::from(node.as_str())),
+                    (node_tasks::SOURCE, Json::from("all")),
+                    (node_tasks::LIMIT, Json::from(NEWEST)),
+                ];
+                self.ask(internal::NODE_TASKS, given).await?
             }
-            _ => (internal::CLUSTER_TASKS, json!({})),
+            _ => self.ask(internal::CLUSTER_TASKS, []).await?,
         };
-        let asked = asked.as_object().cloned().unwrap_or_default();
-        let tasks = decode(operation, &asked, release)
-            .map_err(|error| PveError::new(Kind::Invalid, error.to_string()).not_sent())?;
-        let data = self.get(&tasks).await?.data;
-        let rows = data.as_array().into_iter().flatten();
+        let rows = tasks.data.as_array().into_iter().flatten();
         let upids = rows.filter_map(|row| Upid::parse(row.get("upid")?.as_str()?).ok());
         Ok(upids.filter(|upid| upid.user() == self.user() && fits(upid, args)).collect())
     }
@@ -184,8 +184,8 @@ fn fits(upid: &Upid, args: &Args) -> bool {
 
 /// The read that shows what a write changes: of the same path, or the configuration of the guest below which it is.
 fn twin(operation: &'static Operation) -> Option<&'static Operation> {
-    let same = catalog::operation(&format!("GET {}", operation.path));
-    same.or_else(|| {
+    let same = |read: &&&'static Operation| read.verb == Verb::Get && read.path == operation.path;
+    OPERATIONS.iter().find(same).copied().or_else(|| {
         let of = |read: &'static Operation| {
             let guest = read.segments.get(..read.segments.len().checked_sub(1)?)?;
             operation.segments.starts_with(guest).then_some(read)
@@ -195,10 +195,9 @@ fn twin(operation: &'static Operation) -> Option<&'static Operation> {
 }
 
 /// The arguments that a read's path needs, from those of the write.
-fn path_arguments(args: &Args, read: &Operation) -> Map<String, Json> {
+fn path_arguments(args: &Args, read: &Operation) -> impl Iterator<Item = (&'static str, Json)> {
     let is_needed = |name: &str| read.parameter(name).is_some_and(|parameter| parameter.place == Place::Path);
     args.iter()
-        .filter(|arg| arg.parameter.place == Place::Path && is_needed(arg.parameter.name))
-        .map(|arg| (arg.name(), Json::from(arg.value.wire().into_owned())))
-        .collect()
+        .filter(move |arg| arg.parameter.place == Place::Path && is_needed(arg.parameter.name))
+        .map(|arg| (arg.parameter.name, Json::from(arg.value.wire().into_owned())))
 }

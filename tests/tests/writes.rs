@@ -40,7 +40,7 @@ impl Cell {
     }
 
     pub(crate) async fn write(&self, operation: &str, arguments: Value) -> Written {
-        self.connection.write(&args(operation, &arguments), Release::NEWEST).await
+        self.connection.write(&args(operation, &arguments)).await
     }
 
     /// The writes that arrived.
@@ -63,7 +63,7 @@ async fn a_write_that_is_done() {
     let written = cell.write(CONFIG, json!({"node": "pve1", "vmid": 100, "description": "a=b;c&d\n100 %"})).await;
     assert_eq!(written.outcome(), Outcome::Done, "{:?}", written.answer);
     assert!(matches!(written.read_back, ReadBack::NotNeeded));
-    let looked = cell.connection.read_back(&args(CONFIG, &json!({"node": "pve1", "vmid": 100})), Release::NEWEST).await;
+    let looked = cell.connection.read_back(&args(CONFIG, &json!({"node": "pve1", "vmid": 100}))).await;
     let ReadBack::Object { operation, data } = looked else { panic!("{looked:?}") };
     assert_eq!(operation.name, "GET /nodes/{node}/qemu/{vmid}/config");
     assert_eq!(data["description"], "a=b;c&d\n100 %");

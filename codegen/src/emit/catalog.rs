@@ -64,12 +64,19 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
 fn internal_file(model: &Model, index: &[(&str, String)]) -> String {
     let mut text = header(model, "Operations that the server itself needs, whoever calls.");
     text.push_str("use crate::catalog::*;\nuse crate::model::Operation;\n\n");
-    for (key, name) in &model.internal {
+    for (key, name) in &model.internal.operations {
         if let Ok(at) = index.binary_search_by(|(known, _)| (*known).cmp(name.as_str()))
             && let Some((_, place)) = index.get(at)
         {
             let _ = write!(text, "/// `{name}`\npub static {}: &Operation = {place};\n\n", key.to_uppercase());
         }
+    }
+    for (key, parameters) in &model.internal.parameters {
+        let _ = writeln!(text, "/// Parameters of [`{}`] that the server sets.\npub mod {key} {{", key.to_uppercase());
+        for name in parameters {
+            let _ = writeln!(text, "    /// `{name}`\n    pub const {}: &str = \"{name}\";", constant(name));
+        }
+        text.push_str("}\n\n");
     }
     text
 }

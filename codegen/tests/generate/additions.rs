@@ -172,6 +172,12 @@ fn internal_operations_that_do_not_exist() {
         &refusal_with_key("internal.toml", "operations", "nothing", "\"GET /no/such\""),
         &["internal.toml", "nothing", "GET /no/such"],
     );
+    for (name, parameter) in [("nodes", "no_such"), ("nothing", "limit")] {
+        assert_names(
+            &refusal_with_key("internal.toml", "parameters", name, &format!("[\"{parameter}\"]")),
+            &["internal.toml", name, parameter],
+        );
+    }
 }
 
 #[test]

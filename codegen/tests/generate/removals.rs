@@ -216,14 +216,11 @@ fn privileges() {
 #[test]
 fn operations_that_the_server_needs() {
     let table = real().table("internal.toml");
-    assert_noticed(
-        &table["operations"]
-            .as_table()
-            .unwrap()
-            .keys()
-            .map(|name| Removal::of("internal.toml", &[key("operations"), key(name)], name))
-            .collect::<Vec<_>>(),
-    );
+    let of = |section: &str| -> Vec<Removal> {
+        let names = table[section].as_table().unwrap().keys();
+        names.map(|name| Removal::of("internal.toml", &[key(section), key(name)], name)).collect()
+    };
+    assert_noticed(&["operations", "parameters"].into_iter().flat_map(of).collect::<Vec<_>>());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use super::attempt::{Attempt, Sender, timed_out};
 use super::health::{Health, Leave};
 use super::lanes::Lanes;
-use super::{Kind, Lane, PveError, Reply, Request, Sent};
+use super::{Kind, Lane, PveError, Reply, Request};
 use crate::config::Cluster;
 use crate::values::NodeName;
 use std::collections::HashMap;
@@ -209,20 +209,16 @@ impl Inner {
     }
 
     /// Addresses that work come first, in the operator's order. As long as there is one, those that failed are tried
-    /// behind the caller's back, and only by reads that take no worker of a daemon: those have their lane.
+    /// behind the caller's back too, and only by reads that take no worker of a daemon: those have their lane.
     fn order(self: &Arc<Self>, request: &Request) -> Vec<usize> {
         let works = |at: &usize| self.addresses.get(*at).is_some_and(|address| address.health.trouble().is_none());
         let (mut order, troubled): (Vec<usize>, Vec<usize>) = (0..self.addresses.len()).partition(works);
-        if order.is_empty() {
-            return troubled;
-        }
-        if request.is_read() {
-            for at in troubled.into_iter().filter(|_| request.lane == Lane::Proxy) {
-                self.try_again(at, request);
+        if !order.is_empty() && request.is_read() && request.lane == Lane::Proxy {
+            for at in &troubled {
+                self.try_again(*at, request);
             }
-        } else {
-            order.extend(troubled);
         }
+        order.extend(troubled);
         order
     }
 
@@ -307,7 +303,5 @@ fn misuse(request: &Request) -> PveError {
 
 /// The task that sent it is gone, which only a mistake of the server's can do.
 fn broken(request: &Request) -> PveError {
-    let error = PveError::new(Kind::Other, format!("the server failed while it sent {request}; its log says more"));
-    debug_assert_eq!(error.sent(), Sent::Unknown);
-    error
+    PveError::new(Kind::Other, format!("the server failed while it sent {request}; its log says more"))
 }

@@ -1,7 +1,6 @@
 //! Guests across clusters: lists from their snapshots, and one guest live from its node.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pvegate_generated::internal;
 use pvegate_generated::model::Operation;
@@ -9,7 +8,7 @@ use pvegate_generated::terms::Subject;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-use super::{State, gateway, page, reading, shape};
+use super::{State, gateway, page, reading, shape, spread};
 use crate::authorize;
 use crate::connection::Connection;
 use crate::mcp::{Answer, Refusal};
@@ -165,16 +164,14 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
     page::of_texts(std::iter::repeat_n("", window.start).chain(texts.iter().map(String::as_str)), total, &window, &rest)
 }
 
-/// How long a cluster may take where others are asked too: one that hangs must not hold up what they answer.
-const PATIENCE: Duration = Duration::from_millis(4500);
-
-/// The guests of one cluster, which may take its time if it is the only one that is asked.
+/// The guests of one cluster, which may take its time if it is the only one that is asked: one that hangs must not hold
+/// up what others answer.
 async fn inventory(connection: &Connection, only: bool) -> Result<Arc<Inventory>, PveError> {
     if only {
         return connection.snapshot().get().await;
     }
-    tokio::time::timeout(PATIENCE, connection.snapshot().get()).await.unwrap_or_else(|_| {
-        let message = format!("cluster {} did not answer within {} s", connection.name(), PATIENCE.as_secs());
+    tokio::time::timeout(spread::PATIENCE, connection.snapshot().get()).await.unwrap_or_else(|_| {
+        let message = format!("cluster {} did not answer within {} s", connection.name(), spread::PATIENCE.as_secs());
         Err(PveError::new(Kind::Timeout, message).not_sent())
     })
 }

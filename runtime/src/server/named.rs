@@ -1,6 +1,7 @@
 //! Named tools: each is one operation of the catalog, or one for each kind of guest.
 
 use pvegate_generated::catalog;
+use pvegate_generated::internal::task_log;
 use pvegate_generated::model::{Answer as Shape, Operation, Runs, Tool};
 use serde_json::{Map, Value as Json};
 
@@ -60,11 +61,11 @@ pub async fn call(
     let authorized = authorize::read(state, connection, operation)?;
     let pages_are_pves = pages_are_pves(operation, &given);
     if let Some(start) = pages_are_pves.then_some(window.start) {
-        given.insert("start".to_owned(), Json::from(start));
+        given.insert(task_log::START.to_owned(), Json::from(start));
     }
     if has_pages(operation) {
         let limit = window.limit.filter(|_| pages_are_pves).unwrap_or(PAGE);
-        given.insert("limit".to_owned(), Json::from(limit));
+        given.insert(task_log::LIMIT.to_owned(), Json::from(limit));
     }
     let mut reading = reading::run(state, &authorized, given, tool.fixed).await?;
     if let Runs::ByKind { qemu, .. } = tool.runs {
@@ -84,9 +85,9 @@ pub async fn call(
     }
 }
 
-/// Whether PVE cuts this list where it is told to.
+/// Whether PVE cuts this list where it is told to; where it does, the parameters are named as those of a task's log.
 fn has_pages(operation: &Operation) -> bool {
-    ["start", "limit"].iter().all(|name| operation.parameter(name).is_some())
+    [task_log::START, task_log::LIMIT].iter().all(|name| operation.parameter(name).is_some())
 }
 
 /// Whether a page is what PVE is asked for, so that the last one is not read for the first. Several nodes have no

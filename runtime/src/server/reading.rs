@@ -336,12 +336,9 @@ fn refusal_of(error: &PveError) -> Refusal {
 
 /// The ACL path and privileges in PVE's words, `Permission check failed (/vms/100, VM.Audit|VM.Console)`.
 fn lacking(error: &PveError) -> Option<(&str, String)> {
-    let (_, rest) = error.message().split_once("Permission check failed (/")?;
+    let (_, rest) = error.message().split_once("Permission check failed (")?;
     let (path, privileges) = rest.split_once(')')?.0.split_once(", ")?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if error.kind() != Kind::Forbidden || !plain(path) || !plain(privileges) {
-        return None;
-    }
-    let start = error.message().len() - rest.len() - 1;
-    Some((error.message().get(start..start + path.len() + 1)?, privileges.replace('|', " or ")))
+    let told = error.kind() == Kind::Forbidden && path.starts_with('/') && plain(path) && plain(privileges);
+    told.then(|| (path, privileges.replace('|', " or ")))
 }

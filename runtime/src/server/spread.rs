@@ -15,8 +15,8 @@ use crate::pve::{Kind, ListedNode, PveError};
 /// What callers write in place of a node's name.
 pub const EVERY_NODE: &str = "*";
 
-/// How long a node may take. The list is answered without it then.
-const PATIENCE: Duration = Duration::from_millis(4500);
+/// How long one of several nodes or clusters may take. The list is answered without it then.
+pub const PATIENCE: Duration = Duration::from_millis(4500);
 
 /// Whether an operation is a list of what is on one node.
 pub fn is_possible(operation: &Operation) -> bool {

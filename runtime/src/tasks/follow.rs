@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pvegate_generated::internal;
-use pvegate_generated::model::Operation;
-use serde_json::{Map, Value as Json};
+use pvegate_generated::internal::{self, node_tasks};
+use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use super::log::{self, Log};
 use super::{GuestState, Outcome, Wanted, outcome};
-use crate::args::decode;
 use crate::authorize::{Authorized, Read};
 use crate::connection::Connection;
 use crate::pve::{Kind, PveError, Reply};
@@ -254,7 +252,7 @@ impl Task {
         if self.stopped.is_some() {
             return Ok(());
         }
-        let data = self.ask(internal::TASK_STATUS, self.path()).await?.data;
+        let data = self.connection.ask(internal::TASK_STATUS, self.path()).await?.data;
         let text = |key: &str| data.get(key).and_then(Json::as_str);
         match text("status") {
             Some("running") => {}
@@ -279,10 +277,12 @@ impl Task {
 
     async fn read_log(&mut self) -> Result<(), PveError> {
         for _ in 0..MOST_PAGES {
-            let mut given = self.path();
-            given.insert("start".to_owned(), Json::from(self.log.next()));
-            given.insert("limit".to_owned(), Json::from(PAGE));
-            let Reply { data, mut total, .. } = self.ask(internal::TASK_LOG, given).await?;
+            let page = [
+                (internal::task_log::START, Json::from(self.log.next())),
+                (internal::task_log::LIMIT, Json::from(PAGE)),
+            ];
+            let given = self.path().into_iter().chain(page);
+            let Reply { data, mut total, .. } = self.connection.ask(internal::TASK_LOG, given).await?;
             let Json::Array(mut rows) = data else { return Ok(()) };
             if log::clean(&mut rows, &mut total).is_none() {
                 return Err(PveError::new(Kind::NotFound, "it is not there any more"));
@@ -298,29 +298,20 @@ impl Task {
     async fn read_end(&self) -> Result<Option<i64>, PveError> {
         let given = [
             ("node", Json::from(self.upid.node().as_str())),
-            ("since", Json::from(self.upid.started())),
-            ("until", Json::from(self.upid.started())),
-            ("typefilter", Json::from(self.upid.worker())),
-            ("source", Json::from("all")),
-            ("limit", Json::from(500)),
+            (node_tasks::SINCE, Json::from(self.upid.started())),
+            (node_tasks::UNTIL, Json::from(self.upid.started())),
+            (node_tasks::TYPEFILTER, Json::from(self.upid.worker())),
+            (node_tasks::SOURCE, Json::from("all")),
+            (node_tasks::LIMIT, Json::from(500)),
         ];
-        let given = given.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let data = self.ask(internal::NODE_TASKS, given).await?.data;
+        let data = self.connection.ask(internal::NODE_TASKS, given).await?.data;
         let own = |row: &&Json| row.get("upid").and_then(Json::as_str) == Some(self.upid.as_str());
         let row = data.as_array().and_then(|rows| rows.iter().find(own));
         Ok(row.and_then(|row| row.get("endtime")).and_then(Json::as_i64))
     }
 
-    fn path(&self) -> Map<String, Json> {
-        let upid = Json::from(self.upid.as_str());
-        [("node".to_owned(), Json::from(self.upid.node().as_str())), ("upid".to_owned(), upid)].into_iter().collect()
-    }
-
-    async fn ask(&self, operation: &'static Operation, given: Map<String, Json>) -> Result<Reply, PveError> {
-        let release = self.connection.version().await?.release;
-        let args = decode(operation, &given, release)
-            .map_err(|error| PveError::new(Kind::Invalid, error.to_string()).not_sent())?;
-        self.connection.get(&args).await
+    fn path(&self) -> [(&'static str, Json); 2] {
+        [("node", Json::from(self.upid.node().as_str())), ("upid", Json::from(self.upid.as_str()))]
     }
 
     /// How long ago it began, by this machine's clock.

@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use pvegate_generated::internal;
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use super::Outcome;
 use super::log::Log;
-use crate::args::decode;
 use crate::connection::Connection;
 use crate::pve::{Kind, PveError};
 use crate::snapshot::GuestKind;
@@ -67,15 +66,9 @@ impl GuestState {
             GuestKind::Qemu => internal::QEMU_STATUS,
             GuestKind::Lxc => internal::LXC_STATUS,
         };
-        let given: Map<String, Json> =
-            [("node".to_owned(), Json::from(guest.node.as_str())), ("vmid".to_owned(), Json::from(vmid.get()))]
-                .into_iter()
-                .collect();
-        let release = connection.version().await?.release;
-        let args = decode(operation, &given, release)
-            .map_err(|error| PveError::new(Kind::Invalid, error.to_string()).not_sent())?;
         let node = guest.node.as_str().to_owned();
-        let data = match connection.get(&args).await {
+        let given = [("node", Json::from(node.as_str())), ("vmid", Json::from(vmid.get()))];
+        let data = match connection.ask(operation, given).await {
             Ok(reply) => reply.data,
             // It is on its way to another node.
             Err(error) if error.kind() == Kind::NotFound => Json::Null,
