@@ -16,6 +16,7 @@ pub mod serve;
 pub mod server;
 pub mod sight;
 pub mod snapshot;
+pub mod store;
 pub mod tasks;
 pub mod tokens;
 pub mod untrusted;
