@@ -5,6 +5,7 @@
 //! asked), [`redact`] and [`server`] (what leaves, in which shape). `docs/architecture.md` has the map.
 
 pub mod args;
+pub mod audit;
 pub mod authorize;
 pub mod config;
 pub mod connection;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use pvegate::audit::{Audit, Event, Record};
 use pvegate::config::Config;
 use pvegate::mcp::{HttpConfig, LOG_DIRECTIVE};
 use pvegate::serve;
@@ -38,6 +39,9 @@ struct Serve {
     /// The token file; not used with --stdio.
     #[arg(long, env = "PVEGATE_TOKENS", default_value = "tokens.json")]
     tokens: PathBuf,
+    /// The file that gets a line for every call, refusal and write; standard error if absent.
+    #[arg(long, env = "PVEGATE_AUDIT_LOG", value_name = "FILE")]
+    audit_log: Option<PathBuf>,
     /// Where to listen. Loopback only.
     #[arg(long, default_value = "127.0.0.1:8790", conflicts_with = "stdio")]
     listen: SocketAddr,
@@ -91,20 +95,22 @@ async fn run(arguments: Serve) -> Result<(), serve::StartError> {
             stop.cancel();
         }
     });
+    let audit = arguments.audit_log.as_deref().map_or_else(|| Ok(Audit::stderr()), Audit::file)?;
     if arguments.stdio {
         let config = Config::load(&arguments.clusters, None)?;
-        return serve::stdio(config, arguments.toolset.as_deref(), stop).await;
+        return serve::stdio(config, arguments.toolset.as_deref(), audit, stop).await;
     }
     let config = Config::load(&arguments.clusters, Some(&arguments.tokens))?;
     let http =
         HttpConfig { listen: arguments.listen, allowed_origins: arguments.allowed_origins, ..HttpConfig::default() };
-    let served = serve::http(config, http).await?;
+    let served = serve::http(config, http, audit.clone()).await?;
     eprintln!("pvegate serves MCP at {}", served.running.url());
     tokio::select! {
         () = stop.cancelled() => {}
         () = reloading(&served, &arguments.clusters, &arguments.tokens) => {}
     }
     served.running.stop().await;
+    audit.record(Event::Stop, &Record::default())?;
     Ok(())
 }
 
@@ -118,8 +124,7 @@ async fn reloading(served: &serve::Served, clusters: &Path, tokens: &Path) {
         }
     };
     while hangup.recv().await.is_some() {
-        let done = Config::load(clusters, Some(tokens)).map_err(serve::StartError::from);
-        match done.and_then(|config| served.reload(config)) {
+        match served.reload(Config::load(clusters, Some(tokens))) {
             Ok(()) => eprintln!("pvegate reads its files again: clusters, policy and tokens are those of now"),
             Err(error) => eprintln!("pvegate keeps what it knew, clusters, policy and tokens: {error}"),
         }

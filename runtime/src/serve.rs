@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::{Audit, AuditError, Event, Record};
 use crate::config::{Config, ConfigError};
 use crate::grant::{Grant, Scope};
 use crate::mcp::{HttpConfig, Running, ServeError, StdioError, Surface as _, View, serve_http, serve_stdio};
@@ -26,6 +27,9 @@ pub enum StartError {
     /// No toolset of this name.
     #[error("there is no toolset `{0}`; docs/tools.md lists them")]
     NoToolset(String),
+    /// There is no trail to write.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The listener did not start.
     #[error(transparent)]
     Http(#[from] ServeError),
@@ -40,34 +44,53 @@ pub struct Served {
     /// The listener.
     pub running: Running,
     live: Live,
+    audit: Audit,
 }
 
 impl Served {
     /// Takes over another configuration as a whole, or keeps the present one and says why. Calls that are under way
     /// go on with what they began with; everything that was known of the clusters is learned anew.
-    pub fn reload(&self, config: Config) -> Result<(), StartError> {
+    ///
+    /// The file of the trail is opened anew, since it may have been moved away, whether the rest is taken over or not.
+    pub fn reload(&self, config: Result<Config, ConfigError>) -> Result<(), StartError> {
+        let reopened = self.audit.reopen();
+        let taken = config.map_err(StartError::from).and_then(|config| self.take_over(config));
+        let outcome = if taken.is_ok() { "ok" } else { "kept" };
+        self.audit.record(Event::Reload, &Record { outcome: Some(outcome.into()), ..Record::default() })?;
+        taken.and(reopened.map_err(StartError::from))
+    }
+
+    fn take_over(&self, config: Config) -> Result<(), StartError> {
         if config.tokens.is_empty() {
             return Err(StartError::NoTokens);
         }
-        self.live.store(Arc::new(State::new(config).map_err(StartError::State)?));
+        self.live.store(Arc::new(State::new(config).map_err(StartError::State)?.with_audit(self.audit.clone())));
         Ok(())
     }
 }
 
 /// Serves over HTTP until the returned value's listener is stopped or dropped.
-pub async fn http(config: Config, http: HttpConfig) -> Result<Served, StartError> {
+pub async fn http(config: Config, http: HttpConfig, audit: Audit) -> Result<Served, StartError> {
     if config.tokens.is_empty() {
         return Err(StartError::NoTokens);
     }
-    let live: Live = Arc::new(ArcSwap::from_pointee(State::new(config).map_err(StartError::State)?));
+    let state = State::new(config).map_err(StartError::State)?.with_audit(audit.clone());
+    let live: Live = Arc::new(ArcSwap::from_pointee(state));
     let (tools, tokens) = (Tools::new(Arc::clone(&live)), TokenFile(Arc::clone(&live)));
-    Ok(Served { running: serve_http(http, Arc::new(tools), Arc::new(tokens)).await?, live })
+    let running = serve_http(http, Arc::new(tools), Arc::new(tokens)).await?;
+    audit.record(Event::Start, &Record { outcome: Some("http".into()), ..Record::default() })?;
+    Ok(Served { running, live, audit })
 }
 
 /// Serves one client on standard input and output until it hangs up or `stop` fires. That client is one
 /// fixed principal, an agent, which reaches every read of every configured cluster.
-pub async fn stdio(config: Config, toolset: Option<&str>, stop: CancellationToken) -> Result<(), StartError> {
-    let state = State::new(config).map_err(StartError::State)?;
+pub async fn stdio(
+    config: Config,
+    toolset: Option<&str>,
+    audit: Audit,
+    stop: CancellationToken,
+) -> Result<(), StartError> {
+    let state = State::new(config).map_err(StartError::State)?.with_audit(audit.clone());
     let tools = Arc::new(Tools::new(Arc::new(ArcSwap::from_pointee(state))));
     let view = match toolset {
         None => View::Gateway,
@@ -80,6 +103,7 @@ pub async fn stdio(config: Config, toolset: Option<&str>, stop: CancellationToke
         grant: Grant { tools: Scope::All, clusters: Scope::All },
         expires: None,
     };
+    audit.record(Event::Start, &Record { outcome: Some("stdio".into()), ..Record::default() })?;
     Ok(serve_stdio(tools, Arc::new(principal), view, stop).await?)
 }
 

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use pvegate::audit::Audit;
 use pvegate::config::Config;
 use pvegate::mcp::HttpConfig;
 use pvegate::serve;
@@ -68,7 +69,7 @@ impl Files {
             Ok(config) => config,
             Err(error) => return error.to_string(),
         };
-        match serve::http(config, HttpConfig::default()).await {
+        match serve::http(config, HttpConfig::default(), Audit::default()).await {
             Ok(served) => {
                 served.running.stop().await;
                 String::new()
@@ -197,6 +198,6 @@ async fn an_address_that_others_can_reach() {
     let site = Site::start().await;
     let config = Config::load(site.front.clusters_file(), Some(site.front.tokens_file())).unwrap();
     let http = HttpConfig { listen: "0.0.0.0:0".parse().unwrap(), ..HttpConfig::default() };
-    let error = serve::http(config, http).await.unwrap_err().to_string();
+    let error = serve::http(config, http, Audit::default()).await.unwrap_err().to_string();
     assert!(error.contains("0.0.0.0:0") && error.contains("loopback"), "{error}");
 }

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Surface, ToolCall, View, door, handler,
+    Client, Surface, ToolCall, View, door, handler,
     reply::{Response, json_body},
 };
 
@@ -82,6 +82,7 @@ pub(super) struct PlainCall {
     id: RequestId,
     name: String,
     arguments: Map<String, Value>,
+    client: Option<Client>,
     /// The 2026-07-28 revision, whose results say that they are complete.
     modern: bool,
     /// Whether the client wants to be told how far it is.
@@ -103,7 +104,9 @@ impl PlainCall {
             return None;
         }
         let Object(Message { id, params: Object(params), .. }) = serde_json::from_slice(body).ok()?;
-        let meta = RequestMetaObject::from(params.meta.unwrap_or_default());
+        let meta = params.meta.unwrap_or_default();
+        let client = Client::from_meta(&meta);
+        let meta = RequestMetaObject::from(meta);
         let declared = meta.protocol_version();
         let well_formed = if modern {
             declared == Some(ProtocolVersion::V_2026_07_28)
@@ -116,7 +119,7 @@ impl PlainCall {
         };
         let arguments = params.arguments.unwrap_or_default();
         let progress = meta.get_progress_token().is_some();
-        well_formed.then_some(Self { id, name: params.name, arguments, modern, progress })
+        well_formed.then_some(Self { id, name: params.name, arguments, client, modern, progress })
     }
 
     /// Whether more than one message may answer it, which takes the SDK's way.
@@ -132,12 +135,12 @@ impl PlainCall {
         view: View,
         abort: &CancellationToken,
     ) -> Response {
-        let Self { id, name, arguments, modern, .. } = self;
+        let Self { id, name, arguments, client, modern, .. } = self;
         let cancellation = abort.child_token();
         let _hung_up = cancellation.clone().drop_guard();
         let name = Cow::Owned(name);
-        let call =
-            ToolCall { principal, view, name, arguments, request_id: id.to_string(), progress: None, cancellation };
+        let request_id = id.to_string();
+        let call = ToolCall { principal, view, name, arguments, request_id, client, progress: None, cancellation };
         let written = match handler::run(surface, call).await {
             Ok(Ok(answer)) => write_result(&id, modern, answer.json(), Some(answer.json())),
             Ok(Err(refusal)) => write_result(&id, modern, &handler::refusal_text(&refusal), None),

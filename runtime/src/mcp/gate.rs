@@ -17,12 +17,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Authenticator, HttpConfig, Identity, Limits, Surface, View,
+    Authenticator, HttpConfig, Identity, Limits, Surface, Turned, View,
     direct::PlainCall,
     door,
     handler::{Caller, Handler},
     limits::{TokenLimits, TooMuch},
-    reply::{Response, json_body, refuse, rpc_error},
+    reply::{Code, Response, json_body, refuse, rpc_error},
     splice::Slot,
 };
 
@@ -79,10 +79,23 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
     where
         B: BodyExt<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send,
     {
-        self.admit(request).await.unwrap_or_else(|refusal| *refusal)
+        let mut who = None;
+        let response = self.admit(request, &mut who).await.unwrap_or_else(|refusal| *refusal);
+        let status = response.status();
+        if status.is_client_error() || status.is_server_error() {
+            // Without a code of ours it is the SDK that found something wrong with the message.
+            let code = response.extensions().get::<Code>().map_or("protocol", |code| code.0);
+            self.surface.turned_away(Turned { principal: who.as_deref(), code, status: Some(status.as_u16()) });
+        }
+        response
     }
 
-    async fn admit<B>(&self, request: http::Request<B>) -> Result<Response, Box<Response>>
+    /// `who` is told as soon as it is known.
+    async fn admit<B>(
+        &self,
+        request: http::Request<B>,
+        who: &mut Option<Arc<S::Principal>>,
+    ) -> Result<Response, Box<Response>>
     where
         B: BodyExt<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send,
     {
@@ -100,6 +113,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
             )
         })?;
         let principal = self.principal(&parts.headers)?;
+        *who = Some(Arc::clone(&principal));
         let view = self.view(parts.uri.path())?;
         let permit = self
             .tokens

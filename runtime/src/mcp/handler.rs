@@ -16,7 +16,7 @@ use rmcp::{
 };
 
 use super::{
-    Answer, Progress, Refusal, Surface, ToolCall, ToolResult, View,
+    Answer, Client, Progress, Refusal, Surface, ToolCall, ToolResult, Turned, View,
     splice::{Insert, Slot},
 };
 
@@ -79,6 +79,13 @@ impl<S: Surface> Handler<S> {
             .and_then(|parts| parts.extensions.get::<Arc<Caller<S::Principal>>>())
             .cloned()
             .ok_or_else(|| ErrorData::internal_error("the request reached its handler without a principal", None))
+    }
+
+    /// What the client says that it is: in the request, or over stdio when it began.
+    fn client(&self, context: &RequestContext<RoleServer>) -> Option<Client> {
+        let begun = || self.fixed.as_ref().and_then(|_| context.client_info());
+        let said = context.meta.client_info().or_else(begun)?;
+        Some(Client { name: said.name, version: said.version })
     }
 }
 
@@ -192,6 +199,7 @@ impl<S: Surface> ServerHandler for Handler<S> {
             view: caller.view.clone(),
             arguments: request.arguments.unwrap_or_default(),
             request_id: context.id.to_string(),
+            client: self.client(&context),
             progress: context
                 .meta
                 .get_progress_token()
@@ -211,8 +219,11 @@ impl<S: Surface> ServerHandler for Handler<S> {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        let caller = self.caller(&context).ok();
+        let principal = caller.as_ref().map(|caller| &*caller.principal);
+        self.surface.turned_away(Turned { principal, code: "malformed", status: None });
         // The SDK takes a known method with malformed parameters for a method that it does not know.
         match request.method.as_str() {
             method @ (CallToolRequestMethod::VALUE | ListToolsRequestMethod::VALUE) => {

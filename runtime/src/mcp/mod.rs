@@ -56,6 +56,11 @@ pub trait Surface: Send + Sync + 'static {
         false
     }
 
+    /// Takes note of a request that was refused before it reached a tool.
+    fn turned_away(&self, turned: Turned<'_, Self::Principal>) {
+        let _ = turned;
+    }
+
     /// Runs one tool.
     ///
     /// The future is dropped when the client hangs up or cancels. Work that must go on regardless, such as a write
@@ -102,12 +107,43 @@ pub struct ToolCall<P> {
     pub name: Cow<'static, str>,
     /// With what: as the client wrote it, not validated.
     pub arguments: Map<String, Value>,
-    /// The client's id of this request, for the log.
+    /// The client's id of this request, for the audit log.
     pub request_id: String,
+    /// What the client says that it is.
+    pub client: Option<Client>,
     /// Where to tell how far the call is, if the client wants to know.
     pub progress: Option<Progress>,
     /// Fires when the client hangs up or cancels, and when the server's time to drain is over.
     pub cancellation: CancellationToken,
+}
+
+/// What a client says of itself. Nothing about it is checked, and it may be long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Client {
+    /// As the 2026-07-28 revision has it in every request.
+    fn from_meta(meta: &Map<String, Value>) -> Option<Self> {
+        let info = meta.get("io.modelcontextprotocol/clientInfo")?;
+        let text = |key| info.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some(Self { name: text("name"), version: text("version") })
+    }
+}
+
+/// A request that was refused before it reached a tool.
+#[derive(Debug)]
+pub struct Turned<'a, P> {
+    /// Who sent it, as far as that was found out.
+    pub principal: Option<&'a P>,
+    /// Why, for programs.
+    pub code: &'a str,
+    /// The HTTP status that it was answered with, if it came over HTTP.
+    pub status: Option<u16>,
 }
 
 /// What came of a call.

@@ -12,6 +12,10 @@ use super::Refusal;
 /// The response type of everything here.
 pub(super) type Response = http::Response<BoxBody<Bytes, Infallible>>;
 
+/// Why a request was refused, kept beside its response for who takes note of refusals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Code(pub(super) &'static str);
+
 /// A response with a JSON body.
 pub(super) fn json_body(status: StatusCode, body: impl Into<Bytes>) -> Response {
     let mut response = http::Response::new(Full::new(body.into()).boxed());
@@ -29,6 +33,7 @@ pub(super) fn refuse(
 ) -> Response {
     let refusal = Refusal::new(code, message, next);
     let mut response = json_body(status, serde_json::to_vec(&refusal).unwrap_or_default());
+    response.extensions_mut().insert(Code(code));
     match status {
         StatusCode::UNAUTHORIZED => {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

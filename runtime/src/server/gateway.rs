@@ -110,10 +110,14 @@ async fn read(state: &State, principal: &Principal, asked: Reads) -> Result<Answ
     // Found once, so that an unknown cluster is one refusal and not twenty.
     authorize::cluster(principal, state, cluster)?;
     let budget = page::BUDGET / asked.reads.len();
-    let results = futures(asked.reads.into_iter().map(|one| async {
+    let results = futures(asked.reads.into_iter().enumerate().map(|(at, one)| async move {
         // A name that is none of the catalog's is as long as its caller made it.
         let operation = crate::untrusted::shown(&one.operation, 120);
-        let mut object = match one_read(state, principal, cluster, one, budget).await {
+        let read = one_read(state, principal, cluster, one, budget).await;
+        if let Some(call) = crate::audit::current() {
+            call.part(at, read.as_ref().map_or_else(|refusal| refusal.code.clone(), |_| "ok".into()));
+        }
+        let mut object = match read {
             Ok(object) => object,
             Err(refusal) => [("error".to_owned(), json!(refusal))].into_iter().collect(),
         };

@@ -19,6 +19,7 @@ use pvegate_generated::catalog;
 use pvegate_generated::model::Offered;
 use pvegate_generated::tools::TOOLS;
 
+use crate::audit::Audit;
 use crate::config::{Clusters, Config};
 use crate::connection::Connection;
 use crate::redact::{self, Redactor};
@@ -33,6 +34,7 @@ pub struct State {
     opt_in: BTreeSet<String>,
     tokens: Tokens,
     redactor: Redactor,
+    audit: Audit,
 }
 
 impl State {
@@ -59,7 +61,18 @@ impl State {
             return Err(problems);
         }
         let redactor = Redactor::new(clusters.secrets());
-        Ok(Self { connections, opt_in: clusters.opt_in().clone(), tokens, redactor })
+        Ok(Self { connections, opt_in: clusters.opt_in().clone(), tokens, redactor, audit: Audit::default() })
+    }
+
+    /// The same with another trail than standard error.
+    #[must_use]
+    pub fn with_audit(self, audit: Audit) -> Self {
+        Self { audit, ..self }
+    }
+
+    /// Where calls, refusals and writes leave their lines.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
     }
 
     /// All clusters, by name.

@@ -56,6 +56,9 @@ pub async fn call(
             ));
         }
     };
+    if let Some(call) = crate::audit::current() {
+        call.runs(operation);
+    }
     check_names(tool, operation, &given)?;
     let window = Window { limit: own.limit, start: page::start_of(own.cursor.as_deref(), question)?, question };
     let authorized = authorize::read(state, connection, operation)?;

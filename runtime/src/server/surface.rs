@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use pvegate_generated::model::{Runs, Tool};
@@ -11,7 +11,7 @@ use pvegate_generated::tools::TOOLS;
 
 use super::{State, gateway, named, wait_task};
 use crate::authorize;
-use crate::mcp::{Authenticator, Identity, Surface, ToolCall, ToolList, ToolResult, View};
+use crate::mcp::{Authenticator, Identity, Surface, ToolCall, ToolList, ToolResult, Turned, View};
 use crate::tokens::Principal;
 
 impl Identity for Principal {
@@ -132,23 +132,12 @@ impl Surface for Tools {
     }
 
     async fn call(&self, call: ToolCall<Principal>) -> ToolResult {
-        let (started, principal) = (Instant::now(), Arc::clone(&call.principal));
-        // The client chooses it, and its length.
-        let request_id = crate::untrusted::shown(&call.request_id, 80);
-        let tool = crate::untrusted::shown(&call.name, 80);
-        let cluster = call
-            .arguments
-            .get("cluster")
-            .and_then(serde_json::Value::as_str)
-            .map(|name| crate::untrusted::shown(name, 80))
-            .unwrap_or_default();
-        let result = self.run(call).await;
-        let outcome = match &result {
-            ToolResult::Ok(_) => "ok",
-            ToolResult::Refused(refusal) => refusal.code.as_ref(),
-            ToolResult::UnknownTool(_) => "unknown_tool",
-        };
-        tracing::info!(target: "pvegate::audit", principal = principal.name, tool, cluster, outcome, request_id, duration_ms = started.elapsed().as_millis(), "call");
-        result
+        let state = self.live.load_full();
+        let audited = state.audit().call(&call, state.redactor());
+        audited.run(self.run(call)).await
+    }
+
+    fn turned_away(&self, turned: Turned<'_, Principal>) {
+        self.live.load().audit().turned_away(&turned);
     }
 }

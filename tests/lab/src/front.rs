@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use pvegate::audit::Audit;
 use pvegate::config::Config;
 use pvegate::mcp::{HttpConfig, Limits, Running};
 use pvegate::serve;
@@ -35,6 +36,8 @@ pub struct FrontOptions {
     pub pve_token: Option<String>,
     /// Limits of the HTTP side.
     pub limits: Limits,
+    /// Where lines about calls go; standard error if absent.
+    pub audit: Option<Audit>,
     /// Further entries of the token file, as an operator would write them.
     pub more_tokens: Vec<Value>,
 }
@@ -73,7 +76,7 @@ impl Front {
             limits: options.limits,
             ..HttpConfig::default()
         };
-        let running = serve::http(config, http).await?.running;
+        let running = serve::http(config, http, options.audit.unwrap_or_default()).await?.running;
         Ok(Self { running, clusters, tokens, reader: reader.expose().to_owned() })
     }
 
