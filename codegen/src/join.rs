@@ -163,7 +163,8 @@ impl Joiner<'_> {
         let added = self.older.last().is_some_and(|previous| !previous.methods.contains_key(name));
         let entry = self.decisions.decide(name, added, &mut self.problems)?;
         let Decision { area, keys, .. } = &entry.value;
-        let worded = self.tooled.contains(name);
+        // A low one has words for what keeps it low: with anything else, no tool takes it.
+        let worded = self.tooled.contains(name) && keys.tier != Tier::Low;
         let params = self.parameters(name, method, keys.tier, keys.args.as_deref().unwrap_or_default(), worded);
         let answer = answer(method, keys.task, name, &mut self.problems);
         let operation = Operation {

@@ -88,6 +88,21 @@ pub fn guest_page() -> Value {
     }))
 }
 
+/// What a tool that changes something answers.
+pub fn change() -> Value {
+    let text = || json!({"type": "string"});
+    json!({
+        "type": "object",
+        "properties": {
+            "change_id": text(), "state": text(), "outcome": text(), "cluster": text(), "operation": text(), "vmid": {"type": "integer"}, "node": text(), "upid": text(), "says": text(), "next": text(),
+            "pending": {"type": "object"},
+            "partial": {"type": "boolean"},
+            "missing": {"type": "array", "items": text()},
+        },
+        "required": ["change_id", "state", "outcome", "cluster", "operation"],
+    })
+}
+
 fn page(element: &Value) -> Value {
     json!({
         "type": "object",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::apidoc::Permissions;
 use crate::overlay::{DecisionKeys, Internal};
-use crate::terms::{Area, Role, Subject, Value};
+use crate::terms::{Area, Role, Subject, Tier, Value};
 
 /// Everything that is generated from.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub struct Operation {
 impl Operation {
     /// Whether it changes something.
     pub fn mutates(&self) -> bool {
-        self.keys.tier != crate::terms::Tier::Read
+        self.keys.tier != Tier::Read
     }
 
     /// The parameter with this name.
@@ -242,6 +242,8 @@ pub struct Tool {
     pub name: String,
     /// What it runs: nothing for tools of the gateway, an operation, or one for each kind of guest.
     pub runs: Runs,
+    /// What it changes at most.
+    pub tier: Tier,
     /// The definition that a client sees, without the name.
     pub definition: serde_json::Value,
     /// PVE's parameters that callers may give.

@@ -191,6 +191,7 @@ pub struct Wire {
     pub limit: String,
     pub cursor: String,
     pub every_node: String,
+    pub idempotency_key: String,
 }
 
 /// `privileges.toml`.
@@ -268,6 +269,8 @@ pub struct Tool {
     #[serde(default)]
     pub args: Vec<String>,
     #[serde(default)]
+    pub required: Vec<String>,
+    #[serde(default)]
     pub fixed: BTreeMap<String, String>,
     #[serde(default)]
     pub projection: Option<String>,
@@ -277,6 +280,8 @@ pub struct Tool {
     pub arguments: Vec<ToolArgument>,
     #[serde(default)]
     pub also_in: Vec<String>,
+    #[serde(default)]
+    pub tier: Option<Tier>,
 }
 
 /// One operation for each kind of guest.

@@ -519,6 +519,8 @@ pub struct Tool {
     pub definition: &'static str,
     /// What it runs.
     pub runs: Runs,
+    /// What it changes at most.
+    pub tier: Tier,
     /// PVE's parameters that callers may give.
     pub args: &'static [&'static str],
     /// PVE's parameters that are sent always.

@@ -38,10 +38,12 @@ pub struct Read {
     pub operation: &'static Operation,
 }
 
-/// Whether the principal may use this tool: by its own name, or by that of a toolset that lists it.
+/// Whether the principal may use this tool: by its own name, or by that of a toolset that lists it. `*` stands for
+/// those that change nothing.
 pub fn tool(principal: &Principal, tool: &Tool) -> bool {
     let tools = &principal.grant.tools;
-    tools.allows(tool.name) || tool.toolsets().any(|toolset| tools.allows(toolset))
+    let named = tools.allows(tool.name) || tool.toolsets().any(|toolset| tools.allows(toolset));
+    named && (tool.tier == Tier::Read || !tools.is_all())
 }
 
 /// The clusters that the principal may ask, by name.

@@ -11,7 +11,7 @@ use crate::model::{Model, Runs};
 /// Writes them.
 pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
     let mut text = header(model, "The named tools.");
-    text.push_str("use crate::model::{Runs, Tool};\n\n");
+    text.push_str("use crate::model::{Runs, Tool};\nuse crate::terms::Tier;\n\n");
     let _ = write!(text, "/// By toolset, then name.\npub static TOOLS: [Tool; {}] = [\n", model.tools.len());
     for tool in &model.tools {
         let path = format!("json/tools/{}.json", tool.name);
@@ -23,11 +23,12 @@ pub fn emit(model: &Model, files: &mut BTreeMap<String, String>) {
         };
         let _ = write!(
             text,
-            "    Tool {{\n        name: {},\n        toolset: {},\n        also_in: {},\n        definition: include_str!({}),\n        runs: {runs},\n        args: {},\n        fixed: {},\n        projection: {:?},\n        filter: {},\n    }},\n",
+            "    Tool {{\n        name: {},\n        toolset: {},\n        also_in: {},\n        definition: include_str!({}),\n        runs: {runs},\n        tier: Tier::{},\n        args: {},\n        fixed: {},\n        projection: {:?},\n        filter: {},\n    }},\n",
             string(&tool.name),
             string(&tool.toolset),
             strings(&tool.also_in),
             string(&format!("../{path}")),
+            tool.tier.variant(),
             strings(&tool.args),
             pairs(&tool.fixed),
             tool.projection,

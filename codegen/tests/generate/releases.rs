@@ -41,7 +41,7 @@ impl Small {
         overlay.insert("roles.toml", "roles = []\n".to_owned());
         overlay.insert(
             "params.toml",
-            "words = []\n[wire]\ncluster = \"-\"\nvmid = \"-\"\nfields = \"-\"\nlimit = \"-\"\ncursor = \"-\"\nevery_node = \"-\"\n"
+            "words = []\n[wire]\ncluster = \"-\"\nvmid = \"-\"\nfields = \"-\"\nlimit = \"-\"\ncursor = \"-\"\nevery_node = \"-\"\nidempotency_key = \"-\"\n"
                 .to_owned(),
         );
         overlay.insert("privileges.toml", "[operations]\n[qemu]\n[lxc]\n".to_owned());

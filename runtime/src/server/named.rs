@@ -1,6 +1,5 @@
 //! Named tools: each is one operation of the catalog, or one for each kind of guest.
 
-use pvegate_generated::catalog;
 use pvegate_generated::internal::task_log;
 use pvegate_generated::model::{Answer as Shape, Operation, Runs, Tool};
 use serde_json::{Map, Value as Json};
@@ -192,14 +191,4 @@ async fn guests_of_kind(
         ));
     };
     guests::list_guests(state, principal, &Guests::of_kind(cluster, kind, own.fields, own.limit, own.cursor)).await
-}
-
-/// The operations of a tool.
-pub fn operations(tool: &Tool) -> Vec<&'static Operation> {
-    let names = match tool.runs {
-        Runs::Gateway => Vec::new(),
-        Runs::One(name) => vec![name],
-        Runs::ByKind { qemu, lxc } => vec![qemu, lxc],
-    };
-    names.into_iter().filter_map(catalog::operation).collect()
 }

@@ -95,7 +95,7 @@ fn callable(name: &str, view: &View) -> Option<&'static Tool> {
 }
 
 fn is_read(tool: &Tool) -> bool {
-    named::operations(tool).iter().all(|operation| operation.tier == Tier::Read)
+    tool.tier == Tier::Read
 }
 
 fn unknown(name: &str) -> String {
