@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::{Audit, AuditError, Event, Record};
 use crate::config::{Config, ConfigError};
-use crate::grant::{Grant, Scope};
+use crate::grant::Grant;
 use crate::mcp::{HttpConfig, Running, ServeError, StdioError, Surface as _, View, serve_http, serve_stdio};
 use crate::server::{Live, State, TokenFile, Tools};
 use crate::tokens::{Actor, Principal};
@@ -97,12 +97,8 @@ pub async fn stdio(
         Some(name) if tools.has_toolset(name) => View::Toolset(name.into()),
         Some(name) => return Err(StartError::NoToolset(name.to_owned())),
     };
-    let principal = Principal {
-        name: "stdio".to_owned(),
-        actor: Actor::Agent { owner: None },
-        grant: Grant { tools: Scope::All, clusters: Scope::All },
-        expires: None,
-    };
+    let principal =
+        Principal { name: "stdio".to_owned(), actor: Actor::Agent { owner: None }, grant: Grant::all(), expires: None };
     audit.record(Event::Start, &Record { outcome: Some("stdio".into()), ..Record::default() })?;
     Ok(serve_stdio(tools, Arc::new(principal), view, stop).await?)
 }

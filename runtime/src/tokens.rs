@@ -4,12 +4,13 @@
 //! give a token more than its owner wrote.
 
 use crate::config::{Clusters, ConfigError, Document, Problems, Table};
-use crate::grant::{Grant, Scope};
+use crate::grant::{Caps, Grant, Guests, Networks, Scope, Selector, Tiers};
 use crate::values::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -123,6 +124,24 @@ impl Tokens {
         self.entries.iter().map(|entry| &entry.principal)
     }
 
+    /// Tags by which some token selects guests, in lower case: whoever could add or remove one would change a grant.
+    pub fn granting_tags(&self) -> BTreeSet<&str> {
+        self.selectors()
+            .filter_map(|selector| if let Selector::Tag(tag) = selector { Some(&**tag) } else { None })
+            .collect()
+    }
+
+    /// The same for pools.
+    pub fn granting_pools(&self) -> BTreeSet<&str> {
+        self.selectors()
+            .filter_map(|selector| if let Selector::Pool(pool) = selector { Some(pool.as_str()) } else { None })
+            .collect()
+    }
+
+    fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        self.principals().flat_map(|principal| principal.grant.guests.selectors())
+    }
+
     /// Whether no token is known.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -206,6 +225,16 @@ const KNOWN: &[&str] = &[
     "hash",
     "tools",
     "clusters",
+    "guests",
+    "nodes",
+    "storages",
+    "pools",
+    "networks",
+    "tiers",
+    "max_memory_mib",
+    "max_disk_gib",
+    "max_guests",
+    "max_snapshots",
     "actor_type",
     "owner",
     "person",
@@ -217,24 +246,7 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Scopes that other versions and the seed's files have, and that this one cannot keep.
-const NOT_ENFORCED: &[&str] = &[
-    "grant",
-    "guests",
-    "actions",
-    "nodes",
-    "storages",
-    "pools",
-    "networks",
-    "tiers",
-    "caps",
-    "max_memory_mib",
-    "max_disk_gib",
-    "max_guests",
-    "max_snapshots",
-    "operations",
-    "urls",
-    "oidc_subject",
-];
+const NOT_ENFORCED: &[&str] = &["grant", "actions", "caps", "operations", "urls", "oidc_subject"];
 
 /// Other spellings of `clusters` in the seed's files.
 const CLUSTER_SPELLINGS: &[&str] = &["clusters", "devices", "routers", "targets"];
@@ -268,6 +280,18 @@ fn read_entry(at: usize, item: Value, problems: &mut Problems) -> Option<Entry> 
     let tools = scope(&mut table, "tools", problems);
     let spelling = CLUSTER_SPELLINGS.iter().copied().find(|key| table.has(key)).unwrap_or("clusters");
     let clusters = scope(&mut table, spelling, problems);
+    let guests = listed(&mut table, "guests", Guests::from_texts, problems);
+    let nodes = names(&mut table, "nodes", problems);
+    let storages = names(&mut table, "storages", problems);
+    let pools = names(&mut table, "pools", problems);
+    let networks = listed(&mut table, "networks", Networks::from_texts, problems);
+    let tiers = listed(&mut table, "tiers", Tiers::from_texts, problems);
+    let caps = Caps {
+        max_memory_mib: table.number("max_memory_mib", problems),
+        max_disk_gib: table.number("max_disk_gib", problems),
+        max_guests: table.number("max_guests", problems),
+        max_snapshots: table.number("max_snapshots", problems),
+    };
     let actor = actor(&mut table, problems);
     let expires = expires(&mut table, problems);
     for key in ["created_at", "provider", "provider_tier"] {
@@ -280,7 +304,17 @@ fn read_entry(at: usize, item: Value, problems: &mut Problems) -> Option<Entry> 
         principal: Arc::new(Principal {
             name: name?,
             actor: actor?,
-            grant: Grant { tools: tools?, clusters: clusters? },
+            grant: Grant {
+                tools: tools?,
+                clusters: clusters?,
+                guests: guests?,
+                nodes: nodes?,
+                storages: storages?,
+                pools: pools?,
+                networks: networks?,
+                tiers: tiers?,
+                caps,
+            },
             expires,
         }),
     })
@@ -293,6 +327,29 @@ fn scope(table: &mut Table, key: &str, problems: &mut Problems) -> Option<Scope>
     }
     let names = table.texts(key, problems)?;
     Scope::from_names(names).map_err(|message| problems.at(table.place(key), message)).ok()
+}
+
+/// A list of names that may be absent, which grants nothing.
+fn names(table: &mut Table, key: &str, problems: &mut Problems) -> Option<Scope> {
+    listed(table, key, |names| Scope::from_names(names.to_vec()), problems)
+}
+
+/// A list that may be absent, which grants nothing. An empty one is a mistake.
+fn listed<T: Default>(
+    table: &mut Table,
+    key: &str,
+    read: impl FnOnce(&[String]) -> Result<T, String>,
+    problems: &mut Problems,
+) -> Option<T> {
+    if !table.has(key) {
+        return Some(T::default());
+    }
+    let texts = table.texts(key, problems)?;
+    if texts.is_empty() {
+        problems.at(table.place(key), "is empty; leave it out to grant nothing of it, or write `*` for all");
+        return None;
+    }
+    read(&texts).map_err(|message| problems.at(table.place(key), message)).ok()
 }
 
 fn actor(table: &mut Table, problems: &mut Problems) -> Option<Actor> {

@@ -25,6 +25,7 @@ use crate::connection::Connection;
 use crate::redact::{self, Redactor};
 use crate::tokens::{Principal, Tokens};
 
+pub use reading::{Addressed, addressed, refusal, vmid};
 pub use surface::{Live, TokenFile, Tools};
 
 /// Everything that calls are decided by.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{State, shape, spread};
 use crate::args::{Args, InvalidArguments, decode, decode_text};
-use crate::authorize::{Authorized, Read};
+use crate::authorize::{self, Authorized, Read};
 use crate::connection::Connection;
 use crate::mcp::Refusal;
 use crate::pve::{Kind, PveError, Reply};
@@ -137,7 +137,7 @@ pub(super) async fn prepare(
             "search_operations finds what there is.",
         )));
     }
-    let refuse = |error: InvalidArguments| Failure::Refused(invalid(state, &error));
+    let refuse = |error: InvalidArguments| Failure::Refused(authorize::invalid(state, &error));
     let mut args = decode(operation, arguments, version.release).map_err(refuse)?;
     decode_text(&mut args, fixed).map_err(refuse)?;
     no_urls(&args).map_err(Failure::Refused)?;
@@ -295,14 +295,6 @@ fn no_urls(args: &Args) -> Result<(), Refusal> {
         )),
         None => Ok(()),
     }
-}
-
-fn invalid(state: &State, error: &InvalidArguments) -> Refusal {
-    Refusal::new(
-        "invalid_arguments",
-        state.redactor().text(&error.to_string()),
-        format!("describe_operation {{\"operation\": \"{}\"}} shows its arguments.", error.operation),
-    )
 }
 
 /// PVE's failure as callers read it.

@@ -50,11 +50,42 @@ fn expiry_ends_a_token() {
 
 #[test]
 fn scopes_that_are_not_enforced_do_not_load() {
-    for key in ["grant", "guests", "nodes", "storages", "pools", "networks", "tiers", "caps"] {
+    for key in ["grant", "actions", "operations", "caps"] {
         let told = load(&entry(&format!(r#", "{key}": ["x"]"#))).unwrap_err();
         assert!(told.contains(&format!("token `reader`, key `{key}`: this version does not enforce")), "{told}");
     }
     assert!(load(&entry(r#", "guets": ["x"]"#)).unwrap_err().contains("unknown key `guets`"));
+}
+
+#[test]
+fn what_an_entry_does_not_name_it_does_not_reach() {
+    let grant = |more: &str| load(&entry(more)).unwrap().principals().next().unwrap().grant.clone();
+    let nothing = grant("");
+    assert_eq!((nothing.guests, nothing.nodes, nothing.storages), (Guests::None, Scope::None, Scope::None));
+    assert_eq!((nothing.pools, nothing.networks, nothing.tiers), (Scope::None, Networks::None, Tiers::default()));
+    let some = grant(
+        r#", "guests": ["vmid:600-699", "tag:CI", "pool:lab"], "nodes": ["pve1"], "tiers": ["read", "low"], "max_guests": 3"#,
+    );
+    assert_eq!(some.guests.to_string(), "vmid:600-699,tag:ci,pool:lab");
+    assert!(some.nodes.allows("pve1") && !some.nodes.allows("pve2") && some.tiers.low && !some.tiers.destructive);
+    assert_eq!(some.caps.max_guests, Some(3));
+    for wrong in [
+        r#"guests": ["600"]"#,
+        r#"guests": []"#,
+        r#"tiers": ["high"]"#,
+        r#"networks": ["vmbr0:0"]"#,
+        r#"max_guests": "3""#,
+    ] {
+        let told = load(&entry(&format!(r#", "{wrong}"#))).unwrap_err();
+        assert!(told.contains("token `reader`, key `"), "{told}");
+    }
+}
+
+#[test]
+fn tags_and_pools_that_grant_are_known_of_all_tokens() {
+    let tokens = load(&entry(r#", "guests": ["tag:CI", "pool:lab", "vmid:100"]"#)).unwrap();
+    assert_eq!(tokens.granting_tags().into_iter().collect::<Vec<_>>(), ["ci"]);
+    assert_eq!(tokens.granting_pools().into_iter().collect::<Vec<_>>(), ["lab"]);
 }
 
 #[test]

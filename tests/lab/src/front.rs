@@ -67,7 +67,9 @@ impl Front {
             policy = json!({"opt_in": options.opt_in});
         }
         write_secret(&clusters, &json!({"version": 1, "devices": devices, "policy": policy}))?;
-        let mut entries = vec![json!({"name": "reader", "hash": hash, "tools": ["*"], "clusters": ["*"]})];
+        let mut entries = vec![
+            json!({"name": "reader", "hash": hash, "tools": ["*"], "clusters": ["*"], "guests": ["*"], "nodes": ["*"], "storages": ["*"], "pools": ["*"]}),
+        ];
         entries.extend(options.more_tokens);
         write_secret(&tokens, &json!({"version": 1, "tokens": entries}))?;
         let config = Config::load(&clusters, Some(&tokens))?;

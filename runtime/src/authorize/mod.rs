@@ -3,15 +3,24 @@
 //! [`Authorized`] has one constructor, in this module; what sends takes nothing else. What is not
 //! granted and what does not exist are refused alike.
 
+mod low;
+mod named;
+mod reach;
+
 use std::sync::Arc;
 
 use pvegate_generated::model::{Offered, Operation, Tool};
 use pvegate_generated::terms::{Flag, Tier};
 
+use crate::args::InvalidArguments;
 use crate::connection::Connection;
 use crate::mcp::Refusal;
 use crate::server::State;
 use crate::tokens::Principal;
+
+pub use low::{Write, low, needs_a_plan};
+pub use named::{Named, Network};
+pub use reach::{NotReached, Reached, guest, guests, names, no_guest, none, task_guest, whole};
 
 /// Proof that the checks of this module passed for what is inside.
 #[derive(Debug)]
@@ -116,6 +125,15 @@ pub fn offered(state: &State, operation: &Operation) -> Result<(), Refusal> {
             "search_operations finds what is offered.",
         )),
     }
+}
+
+/// Arguments that do not decode, for the caller.
+pub(crate) fn invalid(state: &State, error: &InvalidArguments) -> Refusal {
+    Refusal::new(
+        "invalid_arguments",
+        state.redactor().text(&error.to_string()),
+        format!("describe_operation {{\"operation\": \"{}\"}} shows its arguments.", error.operation),
+    )
 }
 
 fn why(operation: &Operation) -> &'static str {
