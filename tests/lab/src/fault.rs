@@ -35,12 +35,19 @@ pub enum Fault {
     SlowAgent(Duration),
     /// A read takes this long.
     Slow(Duration),
+    /// Tasks do their work, and do not end until this is cleared.
+    HoldTasks,
     /// Every request is answered by a page, as a misconfigured reverse proxy does.
     HtmlInsteadOfJson,
     /// The connection is closed after the request was read, without an answer and before anything was done.
     CutBefore,
     /// What was asked for is done, and the connection closed without an answer.
     CutAfter,
+    /// The request was read and is held, with nothing done, until this is cleared. Nothing is done where whoever asked
+    /// hangs up meanwhile.
+    HoldBefore,
+    /// What was asked for is done, and its answer held until this is cleared.
+    HoldAfter,
     /// What was asked for is done, and answered with 200 and nothing.
     EmptyBody,
     /// What was asked for is done, and answered with `599 Too many redirections`.
@@ -93,6 +100,8 @@ impl Fault {
                 | Self::HtmlInsteadOfJson
                 | Self::CutBefore
                 | Self::CutAfter
+                | Self::HoldBefore
+                | Self::HoldAfter
                 | Self::EmptyBody
                 | Self::Late599
         )
@@ -115,6 +124,9 @@ impl fmt::Display for Fault {
             Self::HtmlInsteadOfJson => f.write_str("html-instead-of-json"),
             Self::CutBefore => f.write_str("cut-before"),
             Self::CutAfter => f.write_str("cut-after"),
+            Self::HoldBefore => f.write_str("hold-before"),
+            Self::HoldAfter => f.write_str("hold-after"),
+            Self::HoldTasks => f.write_str("hold-tasks"),
             Self::EmptyBody => f.write_str("empty-body"),
             Self::Late599 => f.write_str("late-599"),
             Self::Limited { fault, operation, times } => {

@@ -100,6 +100,7 @@ async fn answer(
     if shared.hit(operation, &Fault::CutBefore) {
         return Err(Cut);
     }
+    shared.holds(operation, &Fault::HoldBefore).await;
     if shared.hit(operation, &Fault::HtmlInsteadOfJson) {
         return Ok(Answer::html());
     }
@@ -153,6 +154,7 @@ async fn answer(
         refused(shared).await;
     }
     if answer.status < 400 {
+        shared.holds(operation, &Fault::HoldAfter).await;
         if shared.hit(operation, &Fault::CutAfter) {
             return Err(Cut);
         }

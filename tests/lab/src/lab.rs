@@ -245,6 +245,12 @@ impl Lab {
         Ok(())
     }
 
+    /// How many requests [`Fault::HoldBefore`] and [`Fault::HoldAfter`] hold now. They are in the journal only when
+    /// they are over.
+    pub fn held(&self) -> usize {
+        self.shared.held.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
     /// Whether a node is not to listen.
     fn shut(&self, door: &Door) -> bool {
         self.shared.faulty(|faults| faults.has(&Fault::ClusterDown) || faults.dead(door.node()))

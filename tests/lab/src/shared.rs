@@ -1,6 +1,6 @@
 //! What all connections and tasks of a lab share: its cluster, its journal, the faults in force.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -30,6 +30,24 @@ pub(crate) struct Shared {
     pub(crate) daemons: Daemons,
     /// How many connections there were.
     pub(crate) connections: AtomicU64,
+    /// How many requests are held.
+    pub(crate) held: AtomicUsize,
+}
+
+/// Counts one request that is held, for as long as it is.
+struct Held<'a>(&'a AtomicUsize);
+
+impl<'a> Held<'a> {
+    fn one(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Shared {
@@ -46,6 +64,7 @@ impl Shared {
             running: TaskTracker::new(),
             workers: crate::worker::Workers::default(),
             connections: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
         }
     }
 
@@ -78,6 +97,24 @@ impl Shared {
     /// The same of one that says no more than that it happens.
     pub(crate) fn hit(&self, operation: Option<&str>, fault: &Fault) -> bool {
         self.struck(operation, |set| (set == fault).then_some(())).is_some()
+    }
+
+    /// Holds a request while a fault says so.
+    pub(crate) async fn holds(&self, operation: Option<&str>, fault: &Fault) {
+        if !self.faulty(|faults| faults.applies(operation, fault)) {
+            return;
+        }
+        let _held = Held::one(&self.held);
+        while self.faulty(|faults| faults.applies(operation, fault)) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Keeps a task from ending while a fault says so.
+    pub(crate) async fn holds_tasks(&self) {
+        while self.faulty(|faults| faults.has(&Fault::HoldTasks)) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// Waits while a node hangs; says whether PVE gave up waiting for it.

@@ -202,6 +202,10 @@ where
             () = interrupted.cancelled() => Err("received interrupt".to_owned()),
             end = work => end,
         };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = worker.holds_tasks() => {}
+        }
         let status = match end {
             Ok(Done::Fine) => "OK".to_owned(),
             Ok(Done::Warnings(count)) => format!("WARNINGS: {count}"),

@@ -59,6 +59,12 @@ impl Faults {
         self.0.iter().any(|set| matches!(&set.fault, Fault::HangingNode(name) if name == node))
     }
 
+    /// Whether a fault is in force for requests of an operation.
+    pub(crate) fn applies(&self, operation: Option<&str>, fault: &Fault) -> bool {
+        let fits = |set: &InForce| set.operation.is_none() || set.operation.as_deref() == operation;
+        self.0.iter().any(|set| set.fault == *fault && fits(set))
+    }
+
     /// The fault of a kind that happens to a request of an operation; it happens once less from now on.
     pub(crate) fn take<T>(&mut self, operation: Option<&str>, kind: impl Fn(&Fault) -> Option<T>) -> Option<T> {
         let fits = |set: &InForce| set.operation.is_none() || set.operation.as_deref() == operation;

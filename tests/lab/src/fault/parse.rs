@@ -7,7 +7,8 @@ use super::Fault;
 
 const KNOWN: &str = "dead-node:NODE, hanging-node:NODE, cluster-down, no-quorum, full-storage:STORAGE, agent-off:VMID, \
                      locked-guest:VMID[:KIND], moved-guest:VMID, slow-agent:SECONDS, slow:SECONDS, html-instead-of-json, \
-                     cut-before, cut-after, empty-body, late-599";
+                     cut-before, cut-after, hold-before, hold-after, hold-tasks, \
+                     empty-body, late-599";
 
 impl FromStr for Fault {
     type Err = String;
@@ -59,6 +60,9 @@ fn named(text: &str) -> Result<Fault, String> {
         ("html-instead-of-json", None) => Fault::HtmlInsteadOfJson,
         ("cut-before", None) => Fault::CutBefore,
         ("cut-after", None) => Fault::CutAfter,
+        ("hold-before", None) => Fault::HoldBefore,
+        ("hold-after", None) => Fault::HoldAfter,
+        ("hold-tasks", None) => Fault::HoldTasks,
         ("empty-body", None) => Fault::EmptyBody,
         ("late-599", None) => Fault::Late599,
         _ => return Err(unknown()),

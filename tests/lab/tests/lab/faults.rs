@@ -51,6 +51,72 @@ async fn a_connection_cut_before_and_after_the_work() {
 }
 
 #[tokio::test]
+async fn requests_are_held_before_and_after_they_are_done() {
+    let bench = Bench::quick().await;
+    for (name, done) in [("hold-before", false), ("hold-after", true)] {
+        bench.break_it(&format!("{name}@POST /pools")).await;
+        let form = format!("poolid={name}");
+        let asked = bench.attempt("POST", "/pools", Some(&form));
+        let looked = async {
+            while bench.lab.held() == 0 {
+                tokio::task::yield_now().await;
+            }
+            let there = bench.has_pool(name).await;
+            bench.mend(name).await;
+            there
+        };
+        let (answer, there) = tokio::join!(asked, looked);
+        assert_eq!((answer.unwrap().status, there, bench.has_pool(name).await), (200, done, true), "{name}");
+        assert_eq!(bench.lab.held(), 0);
+    }
+    // Whoever hangs up while it is held has asked for nothing.
+    bench.break_it("hold-before@POST /pools").await;
+    let asked = bench.attempt("POST", "/pools", Some("poolid=gone"));
+    let waited = async {
+        while bench.lab.held() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        answer = asked => panic!("it is held: {:?}", answer.map(|seen| seen.status)),
+        () = waited => {}
+    }
+    while bench.lab.held() > 0 {
+        tokio::task::yield_now().await;
+    }
+    bench.mend("hold-before").await;
+    assert!(!bench.has_pool("gone").await);
+    assert_eq!(
+        bench
+            .lab
+            .journal()
+            .iter()
+            .filter(|entry| entry.method == "POST" && entry.params.contains_key("poolid"))
+            .count(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn tasks_are_held_at_their_end() {
+    let bench = Bench::quick().await;
+    bench.break_it("hold-tasks").await;
+    let begun = bench.send("POST", "/nodes/pve1/qemu/100/snapshot", Some("snapname=held")).await;
+    let upid = begun.json()["data"].as_str().unwrap().to_owned();
+    let path = format!("/nodes/pve1/tasks/{upid}/status");
+    let snapshots = || async { bench.get("/nodes/pve1/qemu/100/snapshot").await.text };
+    while !snapshots().await.contains("held") {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.get(&path).await.json()["data"]["status"], "running");
+    bench.mend("hold-tasks").await;
+    while bench.get(&path).await.json()["data"]["status"] == "running" {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.get(&path).await.json()["data"]["exitstatus"], "OK");
+}
+
+#[tokio::test]
 async fn answers_that_tell_nothing_of_work_that_was_done() {
     let bench = Bench::quick().await;
     bench.break_it("late-599*1").await;
@@ -184,6 +250,9 @@ fn faults_have_names() {
         "html-instead-of-json",
         "cut-before",
         "cut-after",
+        "hold-before",
+        "hold-after",
+        "hold-tasks",
         "empty-body",
         "late-599",
         "late-599*1",
