@@ -1,5 +1,6 @@
 //! The command line.
 
+mod limit_flags;
 mod token_command;
 
 use std::io::{IsTerminal as _, stderr};
@@ -48,6 +49,8 @@ struct Serve {
     /// An origin of web pages that may send requests; may be given more than once.
     #[arg(long = "allowed-origin", conflicts_with = "stdio")]
     allowed_origins: Vec<String>,
+    #[command(flatten)]
+    limits: limit_flags::LimitFlags,
     /// Serve one client on standard input and output.
     #[arg(long)]
     stdio: bool,
@@ -101,8 +104,11 @@ async fn run(arguments: Serve) -> Result<(), serve::StartError> {
         return serve::stdio(config, arguments.toolset.as_deref(), audit, stop).await;
     }
     let config = Config::load(&arguments.clusters, Some(&arguments.tokens))?;
-    let http =
-        HttpConfig { listen: arguments.listen, allowed_origins: arguments.allowed_origins, ..HttpConfig::default() };
+    let http = HttpConfig {
+        listen: arguments.listen,
+        allowed_origins: arguments.allowed_origins,
+        limits: arguments.limits.into(),
+    };
     let served = serve::http(config, http, audit.clone()).await?;
     eprintln!("pvegate serves MCP at {}", served.running.url());
     tokio::select! {

@@ -9,6 +9,7 @@
 )]
 
 mod arguments;
+mod audit;
 mod canary;
 mod cases;
 mod clusters;

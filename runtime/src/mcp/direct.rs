@@ -133,6 +133,7 @@ impl PlainCall {
         surface: &S,
         principal: Arc<S::Principal>,
         view: View,
+        answer_bytes: usize,
         abort: &CancellationToken,
     ) -> Response {
         let Self { id, name, arguments, client, modern, .. } = self;
@@ -141,7 +142,7 @@ impl PlainCall {
         let name = Cow::Owned(name);
         let request_id = id.to_string();
         let call = ToolCall { principal, view, name, arguments, request_id, client, progress: None, cancellation };
-        let written = match handler::run(surface, call).await {
+        let written = match handler::run(surface, call, answer_bytes).await {
             Ok(Ok(answer)) => write_result(&id, modern, answer.json(), Some(answer.json())),
             Ok(Err(refusal)) => write_result(&id, modern, &handler::refusal_text(&refusal), None),
             Err(error) => serde_json::to_vec(&ServerJsonRpcMessage::error(error, Some(id.clone()))),

@@ -1,10 +1,10 @@
 //! The way of one HTTP request to its handler, in the order in which it is judged.
 //!
-//! Path, host and origin, server limit, token, the token's limits, body; only then does the protocol begin: plain
+//! Host and origin, token, path, the token's limits, the server's, body; only then does the protocol begin: plain
 //! tool calls on the direct way, everything else in the SDK. Whatever fails answers with a refusal of its own and
 //! nothing later runs.
 
-use std::{sync::Arc, time::Instant};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -21,8 +21,8 @@ use super::{
     direct::PlainCall,
     door,
     handler::{Caller, Handler},
-    limits::{TokenLimits, TooMuch},
-    reply::{Code, Response, json_body, refuse, rpc_error},
+    limits::{self, Rate, TokenLimits, TooMuch},
+    reply::{Code, Response, json_body, later, refuse, rpc_error},
     splice::Slot,
 };
 
@@ -35,6 +35,7 @@ pub(super) struct Gate<S: Surface, A> {
     limits: Limits,
     in_flight: Arc<Semaphore>,
     tokens: TokenLimits,
+    strangers: Option<Rate>,
     abort: CancellationToken,
     /// Whether plain calls are answered without the SDK. Only a test that compares both ways says no.
     direct: bool,
@@ -44,15 +45,16 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
     /// `abort` ends whatever is still in flight.
     pub(super) fn new(surface: Arc<S>, authenticator: Arc<A>, config: &HttpConfig, abort: CancellationToken) -> Self {
         let handlers = Arc::clone(&surface);
+        let answer_bytes = limits::bytes(config.limits.answer_bytes);
         let protocol = StreamableHttpService::new(
-            move || Ok(Handler::per_request(Arc::clone(&handlers))),
+            move || Ok(Handler::per_request(Arc::clone(&handlers), answer_bytes)),
             Arc::default(),
             // Host and Origin are checked before the token here, and by the SDK for the host once more.
             StreamableHttpServerConfig::default()
                 .with_legacy_session_mode(false)
                 .with_json_response(true)
                 .with_allowed_hosts(["localhost", "127.0.0.1", "::1", &config.listen.ip().to_string()])
-                .with_max_request_body_bytes(config.limits.body_bytes)
+                .with_max_request_body_bytes(limits::bytes(config.limits.body_bytes))
                 .with_cancellation_token(abort.clone()),
         );
         Self {
@@ -60,8 +62,9 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
             authenticator,
             protocol,
             origins: config.allowed_origins.clone(),
-            in_flight: Arc::new(Semaphore::new(config.limits.in_flight)),
+            in_flight: limits::places(config.limits.in_flight),
             tokens: TokenLimits::new(&config.limits),
+            strangers: Rate::new(config.limits.strangers_per_second, config.limits.strangers_burst),
             limits: config.limits.clone(),
             abort,
             direct: true,
@@ -104,21 +107,19 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         if parts.uri.path() == "/healthz" {
             return Ok(json_body(StatusCode::OK, r#"{"status":"ok"}"#));
         }
-        let place = Arc::clone(&self.in_flight).try_acquire_owned().map_err(|_| {
-            refuse(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "server_busy",
-                format!("the server has {} requests in flight, its limit", self.limits.in_flight),
-                "Try again in a second.",
-            )
-        })?;
         let principal = self.principal(&parts.headers)?;
         *who = Some(Arc::clone(&principal));
         let view = self.view(parts.uri.path())?;
         let permit = self
             .tokens
-            .enter(principal.id(), Instant::now())
+            .enter(principal.id())
+            .await
             .map_err(|reason| Box::new(self.too_much(reason, principal.id())))?;
+        // Only now: those who wait for their token's turn must not take the places of others.
+        let place = limits::place(&self.in_flight, self.limits.wait).await.ok_or_else(|| {
+            let message = format!("the server has {} requests in flight, its limit", self.limits.in_flight);
+            Box::new(later(StatusCode::SERVICE_UNAVAILABLE, "server_busy", message, Duration::from_secs(1)))
+        })?;
         if parts.method == Method::POST && !door::is_json(&parts.headers) {
             return Err(Box::new(refuse(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -133,7 +134,8 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
             && let Some(call) = PlainCall::read(&parts.headers, &body)
             && !call.tells_progress(&*self.surface)
         {
-            return Ok(call.answer(&*self.surface, principal, view, &self.abort).await);
+            let answer_bytes = limits::bytes(self.limits.answer_bytes);
+            return Ok(call.answer(&*self.surface, principal, view, answer_bytes, &self.abort).await);
         }
 
         // A token in the headers is of no use from here on, and must not be in what a handler could print.
@@ -180,6 +182,10 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
             None => Err("the request carries no bearer token".to_owned()),
         };
         recognised.map_err(|message| {
+            if let Some(Err(after)) = self.strangers.as_ref().map(Rate::check) {
+                let message = "too many requests without a token of this server came in a short time";
+                return Box::new(later(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, after));
+            }
             let next = "Send the header `Authorization: Bearer …` with a token of this server.";
             Box::new(refuse(StatusCode::UNAUTHORIZED, "unauthorized", message, next))
         })
@@ -210,18 +216,16 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
 
     fn too_much(&self, reason: TooMuch, id: &str) -> Response {
         tracing::warn!(token = id, ?reason, "a token reached its limit");
-        let message = match reason {
-            TooMuch::InFlight => {
-                format!("this token has {} requests in flight, its limit", self.limits.in_flight_per_token)
+        let (message, after) = match reason {
+            TooMuch::InFlight => (
+                format!("this token has {} requests in flight, its limit", self.limits.in_flight_per_token),
+                Duration::from_secs(1),
+            ),
+            TooMuch::Rate { after } => {
+                (format!("this token sent more than {} requests a second", self.limits.requests_per_second), after)
             }
-            TooMuch::Rate => format!("this token sent more than {} requests a second", self.limits.requests_per_second),
         };
-        refuse(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_requests",
-            message,
-            "Try again in a second, with fewer calls at once.",
-        )
+        later(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, after)
     }
 
     async fn read_body<B>(&self, method: &Method, body: B) -> Result<Bytes, Box<Response>>
@@ -231,7 +235,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         if method != Method::POST {
             return Ok(Bytes::new());
         }
-        let limit = self.limits.body_bytes;
+        let limit = limits::bytes(self.limits.body_bytes);
         let read = tokio::time::timeout(self.limits.body_time, Limited::new(body, limit).collect()).await;
         let refusal = match read {
             Ok(Ok(collected)) => return Ok(collected.to_bytes()),

@@ -16,7 +16,7 @@ use rmcp::{
 };
 
 use super::{
-    Answer, Client, Progress, Refusal, Surface, ToolCall, ToolResult, Turned, View,
+    Answer, Client, Limits, Progress, Refusal, Surface, ToolCall, ToolResult, Turned, View,
     splice::{Insert, Slot},
 };
 
@@ -29,9 +29,6 @@ const TOOLS_TTL_MS: u64 = 60_000;
 
 /// How long a client may keep what `server/discover` says, which changes only with the server's version.
 const DISCOVER_TTL_MS: u64 = 3_600_000;
-
-/// Largest answer that leaves, in bytes of JSON. Tools keep to budgets of their own, far below.
-const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// What a model is told before it sees any tool.
 const INSTRUCTIONS: &str = "pvegate reads one or more Proxmox VE clusters through their whole API; this version changes nothing. \
@@ -56,17 +53,19 @@ pub(super) struct Caller<P> {
 pub(super) struct Handler<S: Surface> {
     surface: Arc<S>,
     fixed: Option<Arc<Caller<S::Principal>>>,
+    /// Largest answer that leaves, in bytes of JSON.
+    answer_bytes: usize,
 }
 
 impl<S: Surface> Handler<S> {
     /// For HTTP: each request brings its [`Caller`] along.
-    pub(super) fn per_request(surface: Arc<S>) -> Self {
-        Self { surface, fixed: None }
+    pub(super) fn per_request(surface: Arc<S>, answer_bytes: usize) -> Self {
+        Self { surface, fixed: None, answer_bytes }
     }
 
     /// For stdio: everything comes from one caller.
     pub(super) fn fixed(surface: Arc<S>, caller: Caller<S::Principal>) -> Self {
-        Self { surface, fixed: Some(Arc::new(caller)) }
+        Self { surface, fixed: Some(Arc::new(caller)), answer_bytes: Limits::default().answer_bytes }
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Caller<S::Principal>>, ErrorData> {
@@ -104,6 +103,7 @@ pub(super) fn refusal_text(refusal: &Refusal) -> String {
 pub(super) async fn run<S: Surface>(
     surface: &S,
     call: ToolCall<S::Principal>,
+    answer_bytes: usize,
 ) -> Result<Result<Answer, Refusal>, ErrorData> {
     let cancelled = call.cancellation.clone();
     // On the heap while it runs: an open connection keeps room for the largest future that it may have to hold.
@@ -114,9 +114,9 @@ pub(super) async fn run<S: Surface>(
         () = cancelled.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
     };
     match result {
-        ToolResult::Ok(answer) if answer.json().len() > MAX_ANSWER_BYTES => Ok(Err(Refusal::new(
+        ToolResult::Ok(answer) if answer.json().len() > answer_bytes => Ok(Err(Refusal::new(
             "answer_too_large",
-            format!("the answer has {} bytes of JSON, more than {MAX_ANSWER_BYTES}", answer.json().len()),
+            format!("the answer has {} bytes of JSON, more than {answer_bytes}", answer.json().len()),
             "Ask for less: name `fields`, set a smaller `limit`, or filter.",
         ))),
         ToolResult::Ok(answer) => Ok(Ok(answer)),
@@ -210,7 +210,7 @@ impl<S: Surface> ServerHandler for Handler<S> {
         };
         // Its response is a stream, into which nothing can be put later.
         let slot = if call.progress.is_some() { None } else { caller.slot.as_ref() };
-        match run(&*self.surface, call).await? {
+        match run(&*self.surface, call, self.answer_bytes).await? {
             Ok(answer) => answered(answer, slot).map(Into::into),
             Err(refusal) => Ok(CallToolResult::error(vec![ContentBlock::text(refusal_text(&refusal))]).into()),
         }

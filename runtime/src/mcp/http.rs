@@ -12,12 +12,11 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     task::JoinHandle,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Authenticator, Limits, Surface, gate::Gate};
+use super::{Authenticator, Limits, Surface, gate::Gate, limits};
 
 /// How long a connection may take to send a request's head, which is also how long it may be idle.
 const HEAD_TIME: Duration = Duration::from_secs(30);
@@ -129,7 +128,7 @@ async fn accept_all<S, A>(
     S: Surface,
     A: Authenticator<Principal = S::Principal>,
 {
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = limits::places(limits.connections);
     let connections = TaskTracker::new();
     while let Some(Ok(place)) = stop.run_until_cancelled(Arc::clone(&places).acquire_owned()).await {
         let Some(stream) = stop.run_until_cancelled(accept(&listener)).await else { break };

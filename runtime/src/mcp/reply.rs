@@ -1,6 +1,6 @@
 //! What a client gets that never reached a tool: an HTTP status and a JSON body that says what to do.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
@@ -38,15 +38,21 @@ pub(super) fn refuse(
         StatusCode::UNAUTHORIZED => {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
         // The rest of the body was not read, so the connection is of no further use.
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         _ => {}
     }
+    response
+}
+
+/// A refusal of something that can be asked again after a while.
+pub(super) fn later(status: StatusCode, code: &'static str, message: impl Into<String>, after: Duration) -> Response {
+    let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+    let next = format!("Try again in {seconds} s, with fewer calls at once.");
+    let mut response = refuse(status, code, message, next);
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.max(1).into());
     response
 }
 

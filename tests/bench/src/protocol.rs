@@ -51,7 +51,7 @@ impl Surface for Prepared {
 
 /// Limits that a measurement does not run into.
 pub(crate) fn unlimited() -> Limits {
-    Limits { requests_per_second: u32::MAX, burst: u32::MAX, ..Limits::default() }
+    Limits { requests_per_second: 0, in_flight: 0, in_flight_per_token: 0, ..Limits::default() }
 }
 
 /// A page of 40 guests, in the form of `list_guests`.

@@ -20,8 +20,8 @@ impl Site {
     /// Starts both, on free ports.
     pub(crate) async fn start() -> Result<Self> {
         let lab = Lab::start(Options { workers: false, ..Options::default() }).await?;
-        let front =
-            Front::start(&[("lab", &lab)], FrontOptions { limits: unlimited(), ..FrontOptions::default() }).await?;
+        let options = FrontOptions { limits: unlimited(), ..FrontOptions::default() };
+        let front = Front::start(&[("lab", &lab)], options).await?;
         let url = front.url();
         let authority = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap_or(&url);
         let address = authority.parse().with_context(|| format!("{url} names no address"))?;

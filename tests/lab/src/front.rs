@@ -22,11 +22,12 @@ pub struct Front {
     running: Running,
     clusters: PathBuf,
     tokens: PathBuf,
+    trail: PathBuf,
     reader: String,
 }
 
 /// How pvegate is started.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct FrontOptions {
     /// TCP port on 127.0.0.1; 0 takes a free one.
     pub port: u16,
@@ -36,10 +37,24 @@ pub struct FrontOptions {
     pub pve_token: Option<String>,
     /// Limits of the HTTP side.
     pub limits: Limits,
-    /// Where lines about calls go; standard error if absent.
+    /// Where lines about calls go; a file of the first lab's folder if absent.
     pub audit: Option<Audit>,
     /// Further entries of the token file, as an operator would write them.
     pub more_tokens: Vec<Value>,
+}
+
+impl Default for FrontOptions {
+    fn default() -> Self {
+        Self {
+            port: 0,
+            opt_in: Vec::new(),
+            pve_token: None,
+            // Whoever tries something out, and every test, is faster than an agent ever is.
+            limits: Limits { requests_per_second: 0, strangers_per_second: 0, ..Limits::default() },
+            audit: None,
+            more_tokens: Vec::new(),
+        }
+    }
 }
 
 impl Front {
@@ -78,8 +93,10 @@ impl Front {
             limits: options.limits,
             ..HttpConfig::default()
         };
-        let running = serve::http(config, http, options.audit.unwrap_or_default()).await?.running;
-        Ok(Self { running, clusters, tokens, reader: reader.expose().to_owned() })
+        let trail = folder.join("audit.jsonl");
+        let audit = options.audit.map_or_else(|| Audit::file(&trail), Ok)?;
+        let running = serve::http(config, http, audit).await?.running;
+        Ok(Self { running, clusters, tokens, trail, reader: reader.expose().to_owned() })
     }
 
     /// The MCP endpoint with the gateway's tools.
@@ -100,6 +117,11 @@ impl Front {
     /// The token file.
     pub fn tokens_file(&self) -> &Path {
         &self.tokens
+    }
+
+    /// The audit log, unless it goes elsewhere.
+    pub fn audit_file(&self) -> &Path {
+        &self.trail
     }
 
     /// Stops pvegate; the labs go on.

@@ -23,7 +23,7 @@ type Seen = (u16, Option<HeaderValue>, Value);
 
 impl Ways {
     fn new() -> Self {
-        let limits = Limits { requests_per_second: u32::MAX, burst: u32::MAX, ..Limits::default() };
+        let limits = Limits { requests_per_second: 0, in_flight: 0, in_flight_per_token: 0, ..Limits::default() };
         let config = HttpConfig { limits, ..HttpConfig::default() };
         let gate = || Gate::new(Mirror::new(), Book.into(), &config, CancellationToken::new());
         Self { direct: gate(), sdk: gate().without_direct() }

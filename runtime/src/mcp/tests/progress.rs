@@ -78,7 +78,7 @@ async fn who_does_not_ask_gets_one_answer() {
 
 #[tokio::test]
 async fn a_stream_is_in_flight_until_its_end() {
-    let site = Site::with_limits(Limits { in_flight_per_token: 1, ..Limits::default() }).await;
+    let site = Site::with_limits(Limits { in_flight_per_token: 1, wait: Duration::ZERO, ..Limits::default() }).await;
     let mut stream = request(&site, VERSIONS[0], "wait", 60_000, Some(json!(1))).send().await.unwrap();
     assert!(stream.chunk().await.unwrap().is_some());
     let (status, refusal) = send(request(&site, VERSIONS[0], "show", 0, None)).await;
