@@ -5,14 +5,77 @@
 use crate::catalog::*;
 use crate::model::Operation;
 
+/// `PUT /access/acl`
+pub static CHANGE_ACL: &Operation = &access::OPERATIONS[2];
+
+/// `PUT /cluster/firewall/options`
+pub static CHANGE_CLUSTER_FIREWALL: &Operation = &cluster_firewall::OPERATIONS[24];
+
+/// `PUT /nodes/{node}/lxc/{vmid}/config`
+pub static CHANGE_CONTAINER: &Operation = &lxc::OPERATIONS[6];
+
+/// `PUT /access/password`
+pub static CHANGE_PASSWORD: &Operation = &access::OPERATIONS[17];
+
+/// `PUT /pools/{poolid}`
+pub static CHANGE_POOL: &Operation = &pools::OPERATIONS[6];
+
+/// `PUT /pools`
+pub static CHANGE_POOLS: &Operation = &pools::OPERATIONS[3];
+
+/// `PUT /cluster/jobs/realm-sync/{id}`
+pub static CHANGE_REALM_SYNC: &Operation = &cluster::OPERATIONS[52];
+
+/// `PUT /access/roles/{roleid}`
+pub static CHANGE_ROLE: &Operation = &access::OPERATIONS[23];
+
+/// `PUT /nodes/{node}/qemu/{vmid}/config`
+pub static CHANGE_VM: &Operation = &qemu::OPERATIONS[10];
+
+/// `PUT /nodes/{node}/storage/{storage}/content/{volume}`
+pub static CHANGE_VOLUME: &Operation = &nodes_storage::OPERATIONS[7];
+
+/// `POST /nodes/{node}/lxc/{vmid}/clone`
+pub static CLONE_CONTAINER: &Operation = &lxc::OPERATIONS[4];
+
+/// `POST /nodes/{node}/qemu/{vmid}/clone`
+pub static CLONE_VM: &Operation = &qemu::OPERATIONS[4];
+
+/// `GET /cluster/status`
+pub static CLUSTER_STATUS: &Operation = &cluster::OPERATIONS[78];
+
 /// `GET /cluster/tasks`
 pub static CLUSTER_TASKS: &Operation = &cluster::OPERATIONS[79];
+
+/// `POST /nodes/{node}/vzdump`
+pub static CREATE_BACKUP: &Operation = &nodes::OPERATIONS[116];
+
+/// `POST /nodes/{node}/lxc`
+pub static CREATE_CONTAINER: &Operation = &lxc::OPERATIONS[1];
+
+/// `POST /access/domains`
+pub static CREATE_REALM: &Operation = &access::OPERATIONS[4];
+
+/// `POST /cluster/jobs/realm-sync/{id}`
+pub static CREATE_REALM_SYNC: &Operation = &cluster::OPERATIONS[51];
+
+/// `POST /nodes/{node}/qemu`
+pub static CREATE_VM: &Operation = &qemu::OPERATIONS[1];
+
+/// `POST /nodes/{node}/storage/{storage}/download-url`
+pub static DOWNLOAD: &Operation = &nodes_storage::OPERATIONS[8];
 
 /// `GET /nodes/{node}/lxc/{vmid}/config`
 pub static LXC_CONFIG: &Operation = &lxc::OPERATIONS[5];
 
+/// `GET /nodes/{node}/lxc/{vmid}/snapshot`
+pub static LXC_SNAPSHOTS: &Operation = &lxc::OPERATIONS[19];
+
 /// `GET /nodes/{node}/lxc/{vmid}/status/current`
 pub static LXC_STATUS: &Operation = &lxc::OPERATIONS[28];
+
+/// `GET /nodes/{node}/certificates/info`
+pub static NODE_CERTIFICATES: &Operation = &nodes::OPERATIONS[25];
 
 /// `GET /nodes/{node}/tasks`
 pub static NODE_TASKS: &Operation = &nodes::OPERATIONS[105];
@@ -26,11 +89,71 @@ pub static PERMISSIONS: &Operation = &access::OPERATIONS[18];
 /// `GET /nodes/{node}/qemu/{vmid}/config`
 pub static QEMU_CONFIG: &Operation = &qemu::OPERATIONS[8];
 
+/// `GET /nodes/{node}/qemu/{vmid}/snapshot`
+pub static QEMU_SNAPSHOTS: &Operation = &qemu::OPERATIONS[25];
+
 /// `GET /nodes/{node}/qemu/{vmid}/status/current`
 pub static QEMU_STATUS: &Operation = &qemu::OPERATIONS[34];
 
+/// `DELETE /access/groups/{groupid}`
+pub static REMOVE_GROUP: &Operation = &access::OPERATIONS[11];
+
+/// `DELETE /pools/{poolid}`
+pub static REMOVE_POOL: &Operation = &pools::OPERATIONS[4];
+
+/// `DELETE /pools`
+pub static REMOVE_POOLS: &Operation = &pools::OPERATIONS[0];
+
+/// `DELETE /access/domains/{realm}`
+pub static REMOVE_REALM: &Operation = &access::OPERATIONS[5];
+
+/// `DELETE /access/roles/{roleid}`
+pub static REMOVE_ROLE: &Operation = &access::OPERATIONS[21];
+
+/// `DELETE /access/users/{userid}`
+pub static REMOVE_USER: &Operation = &access::OPERATIONS[34];
+
+/// `DELETE /access/users/{userid}/token/{tokenid}`
+pub static REMOVE_USER_TOKEN: &Operation = &access::OPERATIONS[39];
+
+/// `PUT /nodes/{node}/lxc/{vmid}/resize`
+pub static RESIZE_CONTAINER: &Operation = &lxc::OPERATIONS[16];
+
+/// `PUT /nodes/{node}/qemu/{vmid}/resize`
+pub static RESIZE_VM: &Operation = &qemu::OPERATIONS[21];
+
 /// `GET /cluster/resources`
 pub static RESOURCES: &Operation = &cluster::OPERATIONS[77];
+
+/// `POST /nodes/{node}/lxc/{vmid}/status/shutdown`
+pub static SHUTDOWN_CONTAINER: &Operation = &lxc::OPERATIONS[31];
+
+/// `POST /nodes/{node}/qemu/{vmid}/status/shutdown`
+pub static SHUTDOWN_VM: &Operation = &qemu::OPERATIONS[38];
+
+/// `POST /nodes/{node}/lxc/{vmid}/snapshot`
+pub static SNAPSHOT_CONTAINER: &Operation = &lxc::OPERATIONS[20];
+
+/// `POST /nodes/{node}/qemu/{vmid}/snapshot`
+pub static SNAPSHOT_VM: &Operation = &qemu::OPERATIONS[26];
+
+/// `POST /nodes/{node}/lxc/{vmid}/status/stop`
+pub static STOP_CONTAINER: &Operation = &lxc::OPERATIONS[33];
+
+/// `POST /nodes/{node}/services/{service}/stop`
+pub static STOP_SERVICE: &Operation = &nodes::OPERATIONS[93];
+
+/// `POST /nodes/{node}/qemu/{vmid}/status/stop`
+pub static STOP_VM: &Operation = &qemu::OPERATIONS[40];
+
+/// `GET /nodes/{node}/storage/{storage}/content`
+pub static STORAGE_CONTENT: &Operation = &nodes_storage::OPERATIONS[2];
+
+/// `GET /nodes/{node}/storage/{storage}/status`
+pub static STORAGE_STATUS: &Operation = &nodes_storage::OPERATIONS[18];
+
+/// `POST /access/domains/{realm}/sync`
+pub static SYNC_REALM: &Operation = &access::OPERATIONS[8];
 
 /// `GET /nodes/{node}/tasks/{upid}/log`
 pub static TASK_LOG: &Operation = &nodes::OPERATIONS[108];
@@ -40,6 +163,194 @@ pub static TASK_STATUS: &Operation = &nodes::OPERATIONS[109];
 
 /// `GET /version`
 pub static VERSION: &Operation = &version::OPERATIONS[0];
+
+/// Parameters of [`CHANGE_ACL`] that the server sets.
+pub mod change_acl {
+    /// `groups`
+    pub const GROUPS: &str = "groups";
+    /// `tokens`
+    pub const TOKENS: &str = "tokens";
+    /// `users`
+    pub const USERS: &str = "users";
+}
+
+/// Parameters of [`CHANGE_CLUSTER_FIREWALL`] that the server sets.
+pub mod change_cluster_firewall {
+    /// `enable`
+    pub const ENABLE: &str = "enable";
+}
+
+/// Parameters of [`CHANGE_CONTAINER`] that the server sets.
+pub mod change_container {
+    /// `memory`
+    pub const MEMORY: &str = "memory";
+    /// `tags`
+    pub const TAGS: &str = "tags";
+}
+
+/// Parameters of [`CHANGE_PASSWORD`] that the server sets.
+pub mod change_password {
+    /// `userid`
+    pub const USERID: &str = "userid";
+}
+
+/// Parameters of [`CHANGE_POOL`] that the server sets.
+pub mod change_pool {
+    /// `allow-move`
+    pub const ALLOW_MOVE: &str = "allow-move";
+    /// `delete`
+    pub const DELETE: &str = "delete";
+    /// `poolid`
+    pub const POOLID: &str = "poolid";
+}
+
+/// Parameters of [`CHANGE_POOLS`] that the server sets.
+pub mod change_pools {
+    /// `allow-move`
+    pub const ALLOW_MOVE: &str = "allow-move";
+    /// `delete`
+    pub const DELETE: &str = "delete";
+    /// `poolid`
+    pub const POOLID: &str = "poolid";
+}
+
+/// Parameters of [`CHANGE_REALM_SYNC`] that the server sets.
+pub mod change_realm_sync {
+    /// `remove-vanished`
+    pub const REMOVE_VANISHED: &str = "remove-vanished";
+}
+
+/// Parameters of [`CHANGE_ROLE`] that the server sets.
+pub mod change_role {
+    /// `append`
+    pub const APPEND: &str = "append";
+    /// `roleid`
+    pub const ROLEID: &str = "roleid";
+}
+
+/// Parameters of [`CHANGE_VM`] that the server sets.
+pub mod change_vm {
+    /// `memory`
+    pub const MEMORY: &str = "memory";
+    /// `tags`
+    pub const TAGS: &str = "tags";
+    /// `vmstatestorage`
+    pub const VMSTATESTORAGE: &str = "vmstatestorage";
+}
+
+/// Parameters of [`CHANGE_VOLUME`] that the server sets.
+pub mod change_volume {
+    /// `protected`
+    pub const PROTECTED: &str = "protected";
+    /// `volume`
+    pub const VOLUME: &str = "volume";
+}
+
+/// Parameters of [`CLONE_CONTAINER`] that the server sets.
+pub mod clone_container {
+    /// `full`
+    pub const FULL: &str = "full";
+    /// `newid`
+    pub const NEWID: &str = "newid";
+    /// `pool`
+    pub const POOL: &str = "pool";
+    /// `snapname`
+    pub const SNAPNAME: &str = "snapname";
+    /// `storage`
+    pub const STORAGE: &str = "storage";
+}
+
+/// Parameters of [`CLONE_VM`] that the server sets.
+pub mod clone_vm {
+    /// `full`
+    pub const FULL: &str = "full";
+    /// `newid`
+    pub const NEWID: &str = "newid";
+    /// `pool`
+    pub const POOL: &str = "pool";
+    /// `snapname`
+    pub const SNAPNAME: &str = "snapname";
+    /// `storage`
+    pub const STORAGE: &str = "storage";
+}
+
+/// Parameters of [`CREATE_BACKUP`] that the server sets.
+pub mod create_backup {
+    /// `mode`
+    pub const MODE: &str = "mode";
+    /// `protected`
+    pub const PROTECTED: &str = "protected";
+    /// `storage`
+    pub const STORAGE: &str = "storage";
+    /// `vmid`
+    pub const VMID: &str = "vmid";
+}
+
+/// Parameters of [`CREATE_CONTAINER`] that the server sets.
+pub mod create_container {
+    /// `features`
+    pub const FEATURES: &str = "features";
+    /// `memory`
+    pub const MEMORY: &str = "memory";
+    /// `ostemplate`
+    pub const OSTEMPLATE: &str = "ostemplate";
+    /// `pool`
+    pub const POOL: &str = "pool";
+    /// `rootfs`
+    pub const ROOTFS: &str = "rootfs";
+    /// `tags`
+    pub const TAGS: &str = "tags";
+    /// `unprivileged`
+    pub const UNPRIVILEGED: &str = "unprivileged";
+    /// `vmid`
+    pub const VMID: &str = "vmid";
+}
+
+/// Parameters of [`CREATE_REALM_SYNC`] that the server sets.
+pub mod create_realm_sync {
+    /// `realm`
+    pub const REALM: &str = "realm";
+    /// `remove-vanished`
+    pub const REMOVE_VANISHED: &str = "remove-vanished";
+}
+
+/// Parameters of [`CREATE_VM`] that the server sets.
+pub mod create_vm {
+    /// `cpu`
+    pub const CPU: &str = "cpu";
+    /// `machine`
+    pub const MACHINE: &str = "machine";
+    /// `memory`
+    pub const MEMORY: &str = "memory";
+    /// `pool`
+    pub const POOL: &str = "pool";
+    /// `tags`
+    pub const TAGS: &str = "tags";
+    /// `vmid`
+    pub const VMID: &str = "vmid";
+}
+
+/// Parameters of [`DOWNLOAD`] that the server sets.
+pub mod download {
+    /// `checksum`
+    pub const CHECKSUM: &str = "checksum";
+    /// `checksum-algorithm`
+    pub const CHECKSUM_ALGORITHM: &str = "checksum-algorithm";
+    /// `content`
+    pub const CONTENT: &str = "content";
+    /// `filename`
+    pub const FILENAME: &str = "filename";
+    /// `storage`
+    pub const STORAGE: &str = "storage";
+    /// `url`
+    pub const URL: &str = "url";
+}
+
+/// Parameters of [`LXC_CONFIG`] that the server sets.
+pub mod lxc_config {
+    /// `snapshot`
+    pub const SNAPSHOT: &str = "snapshot";
+}
 
 /// Parameters of [`NODE_TASKS`] that the server sets.
 pub mod node_tasks {
@@ -53,6 +364,116 @@ pub mod node_tasks {
     pub const TYPEFILTER: &str = "typefilter";
     /// `until`
     pub const UNTIL: &str = "until";
+}
+
+/// Parameters of [`QEMU_CONFIG`] that the server sets.
+pub mod qemu_config {
+    /// `snapshot`
+    pub const SNAPSHOT: &str = "snapshot";
+}
+
+/// Parameters of [`REMOVE_GROUP`] that the server sets.
+pub mod remove_group {
+    /// `groupid`
+    pub const GROUPID: &str = "groupid";
+}
+
+/// Parameters of [`REMOVE_POOL`] that the server sets.
+pub mod remove_pool {
+    /// `poolid`
+    pub const POOLID: &str = "poolid";
+}
+
+/// Parameters of [`REMOVE_POOLS`] that the server sets.
+pub mod remove_pools {
+    /// `poolid`
+    pub const POOLID: &str = "poolid";
+}
+
+/// Parameters of [`REMOVE_REALM`] that the server sets.
+pub mod remove_realm {
+    /// `realm`
+    pub const REALM: &str = "realm";
+}
+
+/// Parameters of [`REMOVE_ROLE`] that the server sets.
+pub mod remove_role {
+    /// `roleid`
+    pub const ROLEID: &str = "roleid";
+}
+
+/// Parameters of [`REMOVE_USER`] that the server sets.
+pub mod remove_user {
+    /// `userid`
+    pub const USERID: &str = "userid";
+}
+
+/// Parameters of [`REMOVE_USER_TOKEN`] that the server sets.
+pub mod remove_user_token {
+    /// `tokenid`
+    pub const TOKENID: &str = "tokenid";
+    /// `userid`
+    pub const USERID: &str = "userid";
+}
+
+/// Parameters of [`RESIZE_CONTAINER`] that the server sets.
+pub mod resize_container {
+    /// `disk`
+    pub const DISK: &str = "disk";
+    /// `size`
+    pub const SIZE: &str = "size";
+}
+
+/// Parameters of [`RESIZE_VM`] that the server sets.
+pub mod resize_vm {
+    /// `disk`
+    pub const DISK: &str = "disk";
+    /// `size`
+    pub const SIZE: &str = "size";
+}
+
+/// Parameters of [`SHUTDOWN_CONTAINER`] that the server sets.
+pub mod shutdown_container {
+    /// `forceStop`
+    pub const FORCE_STOP: &str = "forceStop";
+}
+
+/// Parameters of [`SHUTDOWN_VM`] that the server sets.
+pub mod shutdown_vm {
+    /// `forceStop`
+    pub const FORCE_STOP: &str = "forceStop";
+}
+
+/// Parameters of [`SNAPSHOT_VM`] that the server sets.
+pub mod snapshot_vm {
+    /// `vmstate`
+    pub const VMSTATE: &str = "vmstate";
+}
+
+/// Parameters of [`STOP_SERVICE`] that the server sets.
+pub mod stop_service {
+    /// `service`
+    pub const SERVICE: &str = "service";
+}
+
+/// Parameters of [`STORAGE_CONTENT`] that the server sets.
+pub mod storage_content {
+    /// `storage`
+    pub const STORAGE: &str = "storage";
+}
+
+/// Parameters of [`STORAGE_STATUS`] that the server sets.
+pub mod storage_status {
+    /// `storage`
+    pub const STORAGE: &str = "storage";
+}
+
+/// Parameters of [`SYNC_REALM`] that the server sets.
+pub mod sync_realm {
+    /// `dry-run`
+    pub const DRY_RUN: &str = "dry-run";
+    /// `realm`
+    pub const REALM: &str = "realm";
 }
 
 /// Parameters of [`TASK_LOG`] that the server sets.

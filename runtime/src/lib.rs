@@ -11,6 +11,8 @@ pub mod config;
 pub mod connection;
 pub mod grant;
 pub mod mcp;
+pub mod own_access;
+pub mod protection;
 pub mod pve;
 pub mod redact;
 pub mod serve;

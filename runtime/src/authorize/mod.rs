@@ -3,6 +3,7 @@
 //! [`Authorized`] has one constructor, in this module; what sends takes nothing else. What is not
 //! granted and what does not exist are refused alike.
 
+pub mod decide;
 mod low;
 mod named;
 mod reach;
