@@ -8,10 +8,11 @@ use std::time::Duration;
 use http::Method;
 use pvegate_generated::internal;
 use pvegate_generated::model::{Lane as CatalogLane, Operation, Verb};
-use pvegate_generated::terms::{Release, Tier};
+use pvegate_generated::terms::Release;
 use serde_json::{Map, Value as Json};
 
 use crate::args::{Args, EncodeError, InvalidArguments, Value, decode, encode};
+use crate::authorize::{Authorized, Read};
 use crate::config::Cluster;
 use crate::pve::{Client, Fetch, Fresh, Kind, Lane, Nodes, PveError, Reply, Request};
 use crate::sight::Sight;
@@ -137,19 +138,41 @@ impl Connection {
     ) -> Result<Reply, PveError> {
         let given = given.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let release = self.version().await?.release;
-        self.get(&decode(operation, &given, release).map_err(|error| invalid(&error))?).await
+        let args = decode(operation, &given, release).map_err(|error| invalid(&error))?;
+        self.check_nodes(&args).await?;
+        self.client.get(&request(&args)?).await
     }
 
-    /// Sends a read. Every node that the arguments name has to be one that the cluster lists.
-    pub async fn get(&self, args: &Args) -> Result<Reply, PveError> {
-        self.check_nodes(args).await?;
+    /// Sends a caller's read to the cluster that it was authorized for. Every node that the arguments name has to be one
+    /// that the cluster lists. Of the answer only what the grant covers comes back.
+    pub async fn get(read: Authorized<Read<'_>>) -> Result<Reply, PveError> {
+        let read = read.into_inner();
+        let (connection, args) = (read.connection(), read.args());
+        connection.check_nodes(args).await?;
         let request = request(args)?;
-        let operation = args.operation();
         // A few questions to the guest agent are a POST to PVE, which is sent once as every POST is.
-        if operation.tier == Tier::Read && operation.verb != Verb::Get {
-            return self.client.write(&request).await;
+        let mut reply = if args.operation().verb == Verb::Get {
+            connection.client.get(&request).await?
+        } else {
+            connection.client.write(&request).await?
+        };
+        read.shown().apply(&mut reply);
+        Ok(reply)
+    }
+
+    /// The same for one of several nodes, which is not asked where it is known to be in trouble, and waited for that
+    /// long at most.
+    pub async fn get_within(read: Authorized<Read<'_>>, patience: Duration) -> Result<Reply, PveError> {
+        let read = read.into_inner();
+        let connection = read.connection();
+        connection.check_nodes(read.args()).await?;
+        let request = request(read.args())?;
+        if let Some(error) = read.node().and_then(|node| connection.client.trouble(node, &request)) {
+            return Err(error);
         }
-        self.client.get(&request).await
+        let mut reply = connection.client.get_within(&request, patience).await?;
+        read.shown().apply(&mut reply);
+        Ok(reply)
     }
 
     /// Every node that arguments name has to be one that the cluster lists.

@@ -251,7 +251,8 @@ async fn an_answer_that_is_too_large() {
 
 fn token(tools: &Value, clusters: &Value, more: &Value) -> (String, Value) {
     let (secret, hash) = tokens::generate().unwrap();
-    let mut entry = json!({"name": "narrow", "hash": hash, "tools": tools, "clusters": clusters});
+    let mut entry =
+        json!({"name": "narrow", "hash": hash, "tools": tools, "clusters": clusters, "guests": ["*"], "nodes": ["*"]});
     entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     (secret.expose().to_owned(), entry)
 }

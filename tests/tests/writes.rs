@@ -123,8 +123,10 @@ async fn a_lost_answer_leaves_it_open_and_is_looked_for() {
 
 /// Waits until the guest is not locked by the task of the write before.
 async fn settled(cell: &Cell) {
-    let config = args("GET /nodes/{node}/qemu/{vmid}/config", &json!({"node": "pve1", "vmid": 100}));
-    while cell.connection.get(&config).await.unwrap().data.get("lock").is_some() {
+    let config = args(CONFIG, &json!({"node": "pve1", "vmid": 100}));
+    while let ReadBack::Object { data, .. } = cell.connection.read_back(&config).await
+        && data.get("lock").is_some()
+    {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -70,7 +70,7 @@ pub async fn low(
     let named = Named::by(&args);
     names(&principal.grant, connection.name(), &named)?;
     let reached = reach::guests(&principal.grant, &connection, &named).await.map_err(|not| not.into_refusal(state))?;
-    Ok(Authorized(Write { connection, args, named, guests: reached.guests }))
+    Ok(Authorized::passed(Write { connection, args, named, guests: reached.guests }))
 }
 
 /// What can be told before anything is asked: tier, offer, names of arguments.

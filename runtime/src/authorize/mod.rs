@@ -6,7 +6,10 @@
 pub mod decide;
 mod low;
 mod named;
+mod proof;
 mod reach;
+mod read;
+mod rows;
 
 use std::sync::Arc;
 
@@ -15,45 +18,25 @@ use pvegate_generated::terms::{Flag, Tier};
 
 use crate::args::InvalidArguments;
 use crate::connection::Connection;
+use crate::grant::Grant;
 use crate::mcp::Refusal;
 use crate::server::State;
 use crate::tokens::Principal;
 
 pub use low::{Write, low, needs_a_plan};
 pub use named::{Named, Network};
-pub use reach::{NotReached, Reached, guest, guests, names, no_guest, none, task_guest, whole};
-
-/// Proof that the checks of this module passed for what is inside.
-#[derive(Debug)]
-pub struct Authorized<T>(T);
-
-impl<T> Authorized<T> {
-    /// What was authorized.
-    pub fn get(&self) -> &T {
-        &self.0
-    }
-
-    /// Takes it out, and the proof with it.
-    pub fn into_inner(self) -> T {
-        self.0
-    }
-}
-
-/// A read of one cluster that was authorized.
-#[derive(Clone, Debug)]
-pub struct Read {
-    /// The cluster.
-    pub connection: Arc<Connection>,
-    /// The operation.
-    pub operation: &'static Operation,
-}
+pub use proof::Authorized;
+pub use reach::{
+    Known, NotReached, Reached, guest, guests, names, no_guest, none, takes_everything, task_guest, whole,
+};
+pub use read::{Asked, Fixed, Read, failed, reach, read};
 
 /// Whether the principal may use this tool: by its own name, or by that of a toolset that lists it. `*` stands for
-/// those that change nothing.
+/// those that change nothing; what changes something takes the tier as well.
 pub fn tool(principal: &Principal, tool: &Tool) -> bool {
-    let tools = &principal.grant.tools;
+    let Grant { tools, tiers, .. } = &principal.grant;
     let named = tools.allows(tool.name) || tool.toolsets().any(|toolset| tools.allows(toolset));
-    named && (tool.tier == Tier::Read || !tools.is_all())
+    named && (tool.tier == Tier::Read || !tools.is_all() && tiers.allows(tool.tier))
 }
 
 /// The clusters that the principal may ask, by name.
@@ -81,7 +64,7 @@ pub fn cluster(
             }
         },
     };
-    found.map(|connection| Authorized(Arc::clone(connection))).ok_or_else(|| {
+    found.map(|connection| Authorized::passed(Arc::clone(connection))).ok_or_else(|| {
         Refusal::new(
             "no_such_cluster",
             format!(
@@ -91,23 +74,6 @@ pub fn cluster(
             "list_clusters shows the names.",
         )
     })
-}
-
-/// Whether an operation may be read on a cluster.
-pub fn read(
-    state: &State,
-    connection: Authorized<Arc<Connection>>,
-    operation: &'static Operation,
-) -> Result<Authorized<Read>, Refusal> {
-    offered(state, operation)?;
-    if operation.tier != Tier::Read {
-        return Err(Refusal::new(
-            "not_a_read",
-            format!("{} changes something (tier {}), and this tool only reads", operation.name, operation.tier),
-            "This version of the server answers reads only; ask a person to make the change.",
-        ));
-    }
-    Ok(Authorized(Read { connection: connection.into_inner(), operation }))
 }
 
 /// Whether an operation can be reached at all on this server.

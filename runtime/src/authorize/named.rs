@@ -55,9 +55,15 @@ impl Named {
         let operation = args.operation();
         let mut named = Self { every_guest: reaches_every_guest(operation, args), ..Self::default() };
         let finds_node = addressed(operation) != Addressed::NoGuest;
+        let of_task = args.iter().find_map(|arg| match &arg.value {
+            Value::Upid(upid) if arg.parameter.place == Place::Path => Some(upid.node()),
+            _ => None,
+        });
         for arg in args.iter() {
-            let found_by_server = finds_node && arg.parameter.place == Place::Path && arg.parameter.name == "node";
-            if !found_by_server {
+            let in_path = arg.parameter.place == Place::Path && arg.parameter.name == "node";
+            // The id of a task names its node, so the same name beside it says nothing more.
+            let is_tasks = matches!(&arg.value, Value::Node(node) if Some(node) == of_task);
+            if !(in_path && (finds_node || is_tasks)) {
                 named.take(arg);
             }
         }
@@ -80,7 +86,7 @@ impl Named {
         match role {
             Role::GuestTarget | Role::GuestSource | Role::GuestList | Role::GuestRef => {
                 for text in &texts {
-                    match guest(text) {
+                    match guest_in(text) {
                         Some(vmid) => _ = self.guests.insert(vmid),
                         None => self.every_guest = true,
                     }
@@ -102,7 +108,7 @@ impl Named {
             Role::Disk | Role::Volume => texts.iter().for_each(|text| self.disk(text, name)),
             Role::Task => self.tasks.extend(texts.iter().filter_map(|text| Upid::parse(text).ok())),
             Role::HostReaching => _ = self.host_reaching.insert(name.to_owned()),
-            Role::Url => self.urls.extend(texts.iter().map(|text| text.to_string())),
+            Role::Url => self.urls.extend(texts.iter().map(ToString::to_string)),
             Role::Nic
             | Role::Snapshot
             | Role::ConfigKey
@@ -149,7 +155,10 @@ impl Named {
             Ok(Held::New { storage, .. }) => _ = self.storages.insert(storage.as_str().into()),
             Ok(Held::Volume(volume)) => {
                 self.storages.insert(volume.storage().into());
-                self.guests.extend(volume.owner());
+                match volume.owner() {
+                    Some(vmid) => _ = self.guests.insert(vmid),
+                    None => self.every_guest |= !volume.is_nobodys(),
+                }
                 self.volumes.insert(volume);
             }
             Ok(Held::HostDrive | Held::Path) | Err(_) => _ = self.host_reaching.insert(name.to_owned()),
@@ -172,7 +181,7 @@ fn texts(value: &Value) -> Vec<Cow<'_, str>> {
 }
 
 /// `100`, `vm:100` and `ct:100` of HA, `100-0` of replication.
-fn guest(text: &str) -> Option<Vmid> {
+pub(super) fn guest_in(text: &str) -> Option<Vmid> {
     let number = text.strip_prefix("vm:").or_else(|| text.strip_prefix("ct:")).unwrap_or(text);
     let number = match number.split_once('-') {
         Some((guest, job)) if !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit()) => guest,

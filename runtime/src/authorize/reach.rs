@@ -1,15 +1,23 @@
 //! Decides whether a grant covers everything that a call names, and finds the guests among it. What is not covered and
 //! what does not exist are refused in the same words, so nothing is learned by asking.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pvegate_generated::model::{Operation, Place, Rows};
+use pvegate_generated::terms::{Role, Subject};
+use serde_json::Value as Json;
+
 use crate::connection::Connection;
-use crate::grant::Grant;
+use crate::grant::{Grant, Guests};
 use crate::mcp::Refusal;
-use crate::pve::PveError;
+use crate::pve::{Kind, PveError};
 use crate::snapshot::{GuestRow, Inventory, Resolution};
 use crate::untrusted::shown;
-use crate::values::{Upid, Vmid};
+use crate::values::{Upid, Vmid, scalar};
 
 use super::Named;
+use super::named::guest_in;
 
 /// What has to be known of a cluster before a call goes on: the guests that it names, as they are listed now.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +58,7 @@ pub fn names(grant: &Grant, cluster: &str, named: &Named) -> Result<(), Refusal>
 /// Finds every guest that a call names, and checks that the grant covers it. A guest that is listed twice is refused.
 pub async fn guests(grant: &Grant, connection: &Connection, named: &Named) -> Result<Reached, NotReached> {
     let of_tasks = named.tasks.iter().filter_map(task_guest);
-    let vmids: std::collections::BTreeSet<Vmid> = named.guests.iter().copied().chain(of_tasks).collect();
+    let vmids: BTreeSet<Vmid> = named.guests.iter().copied().chain(of_tasks).collect();
     let mut reached = Reached::default();
     for vmid in vmids {
         reached.guests.push(guest(grant, connection, vmid).await?);
@@ -60,51 +68,152 @@ pub async fn guests(grant: &Grant, connection: &Connection, named: &Named) -> Re
 
 /// Finds one guest that the grant covers.
 pub async fn guest(grant: &Grant, connection: &Connection, vmid: Vmid) -> Result<GuestRow, NotReached> {
+    let refused = || NotReached::Refused(no_guest(connection.name(), vmid));
     match connection.snapshot().resolve(vmid).await {
         Ok(row) if grant.guests.covers(&row) => Ok(row),
         // To a grant that covers every guest, nothing is given away by saying what is wrong.
         Err(error) if grant.guests.is_all() => Err(NotReached::Pve(error)),
-        Ok(_) => Err(NotReached::Refused(no_guest(connection.name(), vmid))),
-        Err(error) if error.kind() == crate::pve::Kind::NotFound => {
-            Err(NotReached::Refused(no_guest(connection.name(), vmid)))
-        }
+        Ok(_) => Err(refused()),
+        Err(error) if error.kind() == Kind::NotFound => Err(refused()),
         // Listed twice: told only to whom both are granted.
-        Err(error) => match connection.snapshot().last() {
-            Some((inventory, _)) if is_hidden(grant, &inventory, vmid) => {
-                Err(NotReached::Refused(no_guest(connection.name(), vmid)))
-            }
-            _ => Err(NotReached::Pve(error)),
+        Err(error) if error.kind() == Kind::Conflict => match connection.snapshot().last() {
+            Some((inventory, _)) if is_covered(&grant.guests, &inventory, vmid) => Err(NotReached::Pve(error)),
+            _ => Err(refused()),
         },
+        Err(error) => Err(NotReached::Pve(error)),
     }
 }
 
-fn is_hidden(grant: &Grant, inventory: &Inventory, vmid: Vmid) -> bool {
+/// What is known of a cluster's guests, to decide by about what belongs to them.
+#[derive(Clone, Debug)]
+pub struct Known<'a> {
+    /// What is granted.
+    pub grant: &'a Grant,
+    /// The guests; none where the grant is decided without them.
+    pub inventory: Option<Arc<Inventory>>,
+}
+
+impl<'a> Known<'a> {
+    /// Reads the cluster's guests, where the grant covers some of them.
+    pub async fn of(grant: &'a Grant, connection: &Connection) -> Result<Self, PveError> {
+        let inventory = match grant.guests {
+            Guests::Some(_) => Some(connection.snapshot().get().await?),
+            Guests::All | Guests::None => None,
+        };
+        Ok(Self { grant, inventory })
+    }
+
+    /// Whether what belongs to this guest is covered. Of a guest that is gone only its number is known.
+    pub fn covers_guest(&self, vmid: Vmid) -> bool {
+        match &self.inventory {
+            Some(inventory) => is_covered(&self.grant.guests, inventory, vmid),
+            None => self.grant.guests.is_all(),
+        }
+    }
+
+    /// Whether a task is covered.
+    pub fn covers_task(&self, upid: &Upid) -> bool {
+        match owner(upid) {
+            Owner::Guest(vmid) => self.covers_guest(vmid),
+            Owner::Node => self.grant.nodes.allows(upid.node().as_str()),
+            Owner::Unknown => self.grant.guests.is_all(),
+        }
+    }
+
+    /// Whether what a column names is covered. What is no such name takes the grant of everything.
+    pub(super) fn covers_value(&self, subject: Subject, value: &Json) -> bool {
+        let allowed = match subject {
+            Subject::Guest => vmid_in(value).map(|vmid| self.covers_guest(vmid)),
+            Subject::Node => value.as_str().map(|name| self.grant.nodes.allows(name)),
+            Subject::Storage => value.as_str().map(|name| self.grant.storages.allows(name)),
+            Subject::Pool => value.as_str().map(|name| self.grant.pools.allows(name)),
+        };
+        allowed.unwrap_or_else(|| self.grant.guests.is_all())
+    }
+}
+
+fn vmid_in(value: &Json) -> Option<Vmid> {
+    match value {
+        Json::String(text) => guest_in(text),
+        other => Vmid::from_number(u64::try_from(scalar::integer(other)?).ok()?).ok(),
+    }
+}
+
+fn is_covered(guests: &Guests, inventory: &Inventory, vmid: Vmid) -> bool {
     match inventory.resolve(vmid) {
-        Resolution::Found(row) => !grant.guests.covers(row),
-        Resolution::Missing => true,
-        Resolution::Ambiguous(rows) => !rows.iter().all(|row| grant.guests.covers(row)),
+        Resolution::Found(row) => guests.covers(row),
+        Resolution::Missing => guests.covers_new(vmid, None),
+        Resolution::Ambiguous(rows) => rows.iter().all(|row| guests.covers(row)),
     }
 }
 
-/// Whether a grant covers a task as far as its id tells: one about a guest is decided by that guest, one about a
-/// node by the node, and one about many guests by the grant of all.
-fn task_by_name(grant: &Grant, upid: &Upid) -> bool {
-    if !is_about_guests(upid) {
-        return grant.nodes.allows(upid.node().as_str());
+/// Whether the path of an operation names something that a grant names too, so that what the operation answers
+/// belongs to that.
+pub fn is_bound(operation: &Operation) -> bool {
+    operation.params.iter().any(|parameter| {
+        parameter.place == Place::Path
+            && matches!(
+                parameter.role,
+                Role::GuestTarget
+                    | Role::GuestSource
+                    | Role::GuestRef
+                    | Role::Node
+                    | Role::Storage
+                    | Role::Pool
+                    | Role::Network
+                    | Role::Volume
+                    | Role::Task
+            )
+    })
+}
+
+/// Whether reading this takes the grant of every guest, because nothing tells whose the answer is.
+pub fn takes_everything(operation: &Operation) -> bool {
+    match operation.rows {
+        Rows::All => true,
+        Rows::Columns(_) | Rows::Bound => false,
+        Rows::NotAList => !is_bound(operation),
     }
-    task_guest(upid).is_some() || grant.guests.is_all()
+}
+
+/// Whose a task is, as far as its id tells.
+enum Owner {
+    Guest(Vmid),
+    Node,
+    Unknown,
+}
+
+/// Workers of tasks over several guests, which name none.
+const OVER_GUESTS: [&str; 8] =
+    ["imgcopy", "imgdel", "migrateall", "prunebackups", "startall", "stopall", "suspendall", "vzdump"];
+
+/// A task whose subject begins with a guest's number is that guest's, whatever it does (`100`, `100@local`); one
+/// without a subject is its node's, unless it works on guests.
+fn owner(upid: &Upid) -> Owner {
+    let worker = upid.worker();
+    if let Some(vmid) = upid.subject().split('@').next().and_then(guest_in) {
+        return Owner::Guest(vmid);
+    }
+    let over_guests =
+        OVER_GUESTS.contains(&worker) || ["bulk-", "ha", "qm", "vz"].iter().any(|one| worker.starts_with(one));
+    if upid.subject().is_empty() && !over_guests { Owner::Node } else { Owner::Unknown }
+}
+
+/// Whether a grant covers a task as far as its id tells; a guest's task is decided by the guest.
+fn task_by_name(grant: &Grant, upid: &Upid) -> bool {
+    match owner(upid) {
+        Owner::Guest(_) => true,
+        Owner::Node => grant.nodes.allows(upid.node().as_str()),
+        Owner::Unknown => grant.guests.is_all(),
+    }
 }
 
 /// The guest that a task works on.
 pub fn task_guest(upid: &Upid) -> Option<Vmid> {
-    let subject = upid.subject().split(['@', ':']).next()?;
-    Vmid::parse(subject).ok().filter(|_| is_about_guests(upid))
-}
-
-fn is_about_guests(upid: &Upid) -> bool {
-    let worker = upid.worker();
-    ["qm", "vz", "ha", "bulk-"].iter().any(|prefix| worker.starts_with(prefix))
-        || ["vncproxy", "spiceproxy", "startall", "stopall", "suspendall", "migrateall"].contains(&worker)
+    match owner(upid) {
+        Owner::Guest(vmid) => Some(vmid),
+        Owner::Node | Owner::Unknown => None,
+    }
 }
 
 /// The one refusal of a guest that is not there or not granted.

@@ -13,6 +13,8 @@ pub struct Reply {
     pub total: Option<u64>,
     /// A pending difference, where PVE says so (node network).
     pub changes: Option<String>,
+    /// What is not in the data and could have been, in sentences. PVE says nothing of the kind.
+    pub missing: Vec<String>,
 }
 
 /// What came back, as it came.
@@ -51,7 +53,7 @@ impl Answered<'_> {
         // A log may be asked for as text; no write answers so.
         if request.is_read() && content_type.starts_with("text/plain") {
             let text = String::from_utf8_lossy(body).into_owned();
-            return Ok(Reply { data: Value::String(text), total: None, changes: None });
+            return Ok(Reply { data: Value::String(text), total: None, changes: None, missing: Vec::new() });
         }
         Envelope::read(body).and_then(Envelope::into_reply).map_err(|error| {
             let what = match body {
@@ -99,6 +101,7 @@ impl Envelope {
         Ok(Reply {
             total: self.total.as_u64().or_else(|| self.total.as_str()?.parse().ok()),
             changes: self.changes.as_str().map(str::to_owned),
+            missing: Vec::new(),
             data,
         })
     }

@@ -7,10 +7,12 @@ use serde_json::{Map, Value as Json, json};
 use super::reading::{self, Addressed};
 use super::{State, gateway, page, spread};
 use crate::args::expected;
+use crate::authorize;
 use crate::mcp::{Answer, Refusal};
+use crate::tokens::Principal;
 
 /// Describes an operation; `fields` narrows its parameters.
-pub fn answer(state: &State, name: &str, fields: &[String]) -> Result<Answer, Refusal> {
+pub fn answer(state: &State, principal: &Principal, name: &str, fields: &[String]) -> Result<Answer, Refusal> {
     page::check_fields(fields)?;
     let operation = gateway::operation(name)?;
     let by_vmid = reading::addressed(operation) != Addressed::NoGuest;
@@ -26,6 +28,7 @@ pub fn answer(state: &State, name: &str, fields: &[String]) -> Result<Answer, Re
         "summary": operation.summary,
         "tier": operation.tier.as_str(),
         "offered": offered(state, operation),
+        "granted": granted(principal, operation),
         "parameters": parameters,
         "answers": shape(operation.answer),
     });
@@ -73,6 +76,18 @@ fn offered(state: &State, operation: &Operation) -> Json {
         Offered::OptIn(reason) => Json::from(format!("not here: {reason}; an operator can opt in")),
         Offered::Never(reason) => Json::from(format!("never: {reason}")),
     }
+}
+
+/// What the token says of it, before any argument is known.
+fn granted(principal: &Principal, operation: &Operation) -> &'static str {
+    let grant = &principal.grant;
+    if !grant.tiers.allows(operation.tier) {
+        return "no: the token lacks the tier";
+    }
+    if operation.tier == Tier::Read && authorize::takes_everything(operation) && !grant.guests.is_all() {
+        return "no: it takes a token for every guest";
+    }
+    "yes, on what the token reaches"
 }
 
 fn describe(parameter: &Parameter) -> Json {

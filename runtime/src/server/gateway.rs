@@ -42,9 +42,8 @@ pub async fn call(
 ) -> Option<Result<Answer, Refusal>> {
     Some(match name {
         "search_operations" => arguments(given).and_then(|asked| search::answer(state, &asked)),
-        "describe_operation" => {
-            arguments(given).and_then(|asked: Describe| describe::answer(state, &asked.operation, &asked.fields))
-        }
+        "describe_operation" => arguments(given)
+            .and_then(|asked: Describe| describe::answer(state, principal, &asked.operation, &asked.fields)),
         "read" => match arguments(given) {
             Ok(asked) => read(state, principal, asked).await,
             Err(refusal) => Err(refusal),
@@ -144,8 +143,8 @@ async fn one_read(
             "Move it.",
         ));
     }
-    let authorized = authorize::read(state, authorize::cluster(principal, state, cluster)?, operation)?;
-    let reading = reading::run(state, &authorized, one.arguments, &[]).await?;
+    let asked = authorize::read(state, principal, authorize::cluster(principal, state, cluster)?, operation)?;
+    let reading = reading::run(state, &asked, &one.arguments, &[]).await?;
     let missing = reading.gaps(reading.data.as_array().map_or(0, Vec::len));
     let (answer, limit) = match reading.data {
         Json::Array(rows) => return list_within(rows, &one.fields, reading.total, missing, budget),

@@ -11,9 +11,10 @@ use serde_json::{Map, Value as Json};
 use super::{State, gateway, page, reading, shape, spread};
 use crate::authorize;
 use crate::connection::Connection;
+use crate::grant::Grant;
 use crate::mcp::{Answer, Refusal};
 use crate::pve::{Kind, PveError};
-use crate::snapshot::{GuestKind, GuestRow, Inventory};
+use crate::snapshot::{GuestKind, GuestRow, Inventory, NodeRow};
 use crate::tokens::Principal;
 
 /// What `list_guests` can be asked.
@@ -105,6 +106,7 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
         start: page::start_of(asked.cursor.as_deref(), asked.question())?,
         question: asked.question(),
     };
+    let grant = &principal.grant;
     let only = connections.len() == 1;
     let answers = gateway::futures(connections.iter().map(|connection| inventory(connection, only))).await;
     let mut inventories: Vec<(&Arc<Connection>, Arc<Inventory>)> = Vec::new();
@@ -112,20 +114,8 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
     for (connection, answer) in connections.iter().zip(answers) {
         match answer {
             Ok(inventory) => {
-                if inventory.unreadable() > 0 {
-                    missing.push(format!(
-                        "{} entries of cluster {} could not be read",
-                        inventory.unreadable(),
-                        connection.name()
-                    ));
-                }
-                missing.extend(inventory.nodes().iter().filter(|node| &*node.status == "offline").map(|node| {
-                    format!(
-                        "node {} of cluster {} is offline, so what its guests do is not known",
-                        node.node,
-                        connection.name()
-                    )
-                }));
+                missing.extend(unreadable(grant, connection.name(), &inventory));
+                missing.extend(offline(grant, connection.name(), &inventory));
                 inventories.push((connection, inventory));
             }
             Err(error) if only => return Err(reading::refusal(state, &error)),
@@ -135,22 +125,25 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
         }
     }
     let text = asked.text.as_deref().map(str::to_lowercase);
+    let covers_all = grant.guests.is_all();
     let guests = || {
         inventories
             .iter()
             .flat_map(|(_, inventory)| inventory.guests())
+            .filter(|guest| covers_all || grant.guests.covers(guest))
             .filter(|guest| !asked.is_filtered() || asked.matches(guest, text.as_deref()))
     };
-    let total = if asked.is_filtered() {
-        guests().count()
-    } else {
+    let total = if covers_all && !asked.is_filtered() {
         inventories.iter().map(|(_, inventory)| inventory.guests().len()).sum()
+    } else {
+        guests().count()
     };
     // Nothing found may mean nothing seen: of the guests, or of the pool that they were looked for by.
     let subjects = [Some(Subject::Guest), asked.pool.as_ref().map(|_| Subject::Pool)];
     for (connection, inventory) in &inventories {
-        if (total == 0 || inventory.guests().is_empty()) && inventory.unreadable() == 0 {
-            missing.extend(reading::sight_on(state, connection, subjects.into_iter().flatten()).await);
+        let is_empty = total == 0 || covers_all && inventory.guests().is_empty();
+        if is_empty && inventory.unreadable() == 0 {
+            missing.extend(reading::sight_on(state, grant, connection, subjects.into_iter().flatten()).await);
         }
     }
     let rest = format!(",\"untrusted\":[\"name\",\"tags\"]{}", page::gaps(missing));
@@ -162,6 +155,29 @@ pub async fn list_guests(state: &State, principal: &Principal, asked: &Guests) -
         guests().skip(window.start).take(most).map(|guest| projected(guest, &asked.fields)).collect();
     // The rows before the window were not even written.
     page::of_texts(std::iter::repeat_n("", window.start).chain(texts.iter().map(String::as_str)), total, &window, &rest)
+}
+
+/// What is said of entries that could not be read. How many there are is for a grant of every guest.
+fn unreadable(grant: &Grant, cluster: &str, inventory: &Inventory) -> Option<String> {
+    match inventory.unreadable() {
+        0 => None,
+        many if grant.guests.is_all() => Some(format!("{many} entries of cluster {cluster} could not be read")),
+        _ => Some(format!("some entries of cluster {cluster} could not be read, so guests may be missing")),
+    }
+}
+
+/// What is said of nodes that are down: those that are granted, and those with a guest that is.
+fn offline(grant: &Grant, cluster: &str, inventory: &Inventory) -> Vec<String> {
+    let has_guest =
+        |node: &NodeRow| inventory.guests().iter().any(|guest| guest.node == node.node && grant.guests.covers(guest));
+    let told = |node: &&NodeRow| {
+        &*node.status == "offline"
+            && (grant.guests.is_all() || grant.nodes.allows(node.node.as_str()) || has_guest(node))
+    };
+    let says = |node: &NodeRow| {
+        format!("node {} of cluster {cluster} is offline, so what its guests do is not known", node.node)
+    };
+    inventory.nodes().iter().filter(told).map(says).collect()
 }
 
 /// The guests of one cluster, which may take its time if it is the only one that is asked: one that hangs must not hold
@@ -211,7 +227,7 @@ pub async fn get_guest(state: &State, principal: &Principal, asked: OneGuest) ->
     page::check_fields(&asked.fields)?;
     let connection = authorize::cluster(principal, state, asked.cluster.as_deref())?.into_inner();
     let vmid = reading::vmid(Some(&asked.vmid))?;
-    let guest = connection.snapshot().resolve(vmid).await.map_err(|error| reading::refusal(state, &error))?;
+    let guest = authorize::guest(&principal.grant, &connection, vmid).await.map_err(|not| not.into_refusal(state))?;
     let (status, config) = match guest.kind {
         GuestKind::Qemu => (internal::QEMU_STATUS, internal::QEMU_CONFIG),
         GuestKind::Lxc => (internal::LXC_STATUS, internal::LXC_CONFIG),
@@ -219,9 +235,10 @@ pub async fn get_guest(state: &State, principal: &Principal, asked: OneGuest) ->
     let ask = |operation: &'static Operation| {
         let cluster = asked.cluster.as_deref();
         async move {
-            let authorized = authorize::read(state, authorize::cluster(principal, state, cluster)?, operation)?;
+            let cluster = authorize::cluster(principal, state, cluster)?;
+            let authorized = authorize::read(state, principal, cluster, operation)?;
             let arguments = [("vmid".to_owned(), Json::from(vmid.get()))].into_iter().collect();
-            reading::run(state, &authorized, arguments, &[]).await
+            reading::run(state, &authorized, &arguments, &[]).await
         }
     };
     let (status, config) = tokio::join!(ask(status), ask(config));

@@ -43,8 +43,9 @@ pub async fn call(
         Runs::One(name) => gateway::operation(name)?,
         Runs::ByKind { qemu, lxc } => {
             let vmid = reading::vmid(given.get("vmid"))?;
-            let guest =
-                connection.get().snapshot().resolve(vmid).await.map_err(|error| reading::refusal(state, &error))?;
+            let guest = authorize::guest(&principal.grant, connection.get(), vmid)
+                .await
+                .map_err(|not| not.into_refusal(state))?;
             gateway::operation(if guest.kind == GuestKind::Qemu { qemu } else { lxc })?
         }
         Runs::Gateway => {
@@ -60,7 +61,7 @@ pub async fn call(
     }
     check_names(tool, operation, &given)?;
     let window = Window { limit: own.limit, start: page::start_of(own.cursor.as_deref(), question)?, question };
-    let authorized = authorize::read(state, connection, operation)?;
+    let asked = authorize::read(state, principal, connection, operation)?;
     let pages_are_pves = pages_are_pves(operation, &given);
     if let Some(start) = pages_are_pves.then_some(window.start) {
         given.insert(task_log::START.to_owned(), Json::from(start));
@@ -69,7 +70,7 @@ pub async fn call(
         let limit = window.limit.filter(|_| pages_are_pves).unwrap_or(PAGE);
         given.insert(task_log::LIMIT.to_owned(), Json::from(limit));
     }
-    let mut reading = reading::run(state, &authorized, given, tool.fixed).await?;
+    let mut reading = reading::run(state, &asked, &given, tool.fixed).await?;
     if let Runs::ByKind { qemu, .. } = tool.runs {
         // The definition says for both kinds what the apidoc says of VMs, and of containers it says less.
         shape::coerce(gateway::operation(qemu)?, &mut reading.data);

@@ -1,17 +1,17 @@
-//! One read from arguments to data that may leave: resolve the guest, decode, send, mask, shape.
+//! One read from arguments to data that may leave: have it authorized, send, mask, shape.
 
+use pvegate_generated::internal;
 use pvegate_generated::model::{Operation, Place, Rows, Segment};
 use pvegate_generated::terms::{Role, Subject};
-use pvegate_generated::{catalog, internal};
 use serde_json::{Map, Value as Json};
 
 use super::{State, shape, spread};
-use crate::args::{Args, InvalidArguments, decode, decode_text};
-use crate::authorize::{self, Authorized, Read};
+use crate::authorize::{self, Asked, Authorized, Fixed, NotReached, Read};
 use crate::connection::Connection;
+use crate::grant::Grant;
 use crate::mcp::Refusal;
 use crate::pve::{Kind, PveError, Reply};
-use crate::snapshot::{GuestKind, GuestRow};
+use crate::snapshot::GuestKind;
 use crate::tasks;
 use crate::values::{Vmid, scalar};
 
@@ -36,117 +36,75 @@ impl Reading {
     }
 }
 
-/// Parameters that a tool sets, whoever calls.
-pub type Fixed = &'static [(&'static str, &'static str)];
-
-/// Runs one authorized read.
+/// Runs one read of which it is not looked at yet what it names.
 pub async fn run(
     state: &State,
-    read: &Authorized<Read>,
-    arguments: Map<String, Json>,
-    fixed: Fixed,
-) -> Result<Reading, Refusal> {
-    let Read { connection, operation } = read.get();
-    let addressed = addressed(operation);
-    if is_everywhere(operation, &arguments) {
-        return spread::run(state, read, &arguments, fixed).await.map_err(|failure| failure.into_refusal(state));
-    }
-    if addressed == Addressed::NoGuest {
-        if names_every_node(&arguments) {
-            return Err(one_node(operation));
-        }
-        return send(state, read, &arguments, fixed).await.map_err(|failure| failure.into_refusal(state));
-    }
-    let guest = guest(state, read, &arguments).await?;
-    if matches!(addressed, Addressed::Guest(kind) if kind != guest.kind) {
-        return Err(other_kind(operation, &guest));
-    }
-    match send(state, read, &on_node(&arguments, &guest), fixed).await {
-        Err(Failure::Pve(error)) if error.kind() == Kind::NotFound => {
-            // It may have moved since the list was read.
-            connection.snapshot().expire();
-            let found = self::guest(state, read, &arguments).await?;
-            if found.node == guest.node {
-                return Err(refusal(state, &error));
-            }
-            send(state, read, &on_node(&arguments, &found), fixed).await.map_err(|failure| failure.into_refusal(state))
-        }
-        other => other.map_err(|failure| failure.into_refusal(state)),
-    }
-}
-
-fn on_node(arguments: &Map<String, Json>, guest: &GuestRow) -> Map<String, Json> {
-    let mut arguments = arguments.clone();
-    arguments.insert("node".to_owned(), Json::from(guest.node.as_str()));
-    arguments
-}
-
-/// Why there is no reading: PVE, or what was asked of it.
-pub(super) enum Failure {
-    Pve(PveError),
-    Refused(Refusal),
-}
-
-impl Failure {
-    fn into_refusal(self, state: &State) -> Refusal {
-        match self {
-            Self::Pve(error) => refusal(state, &error),
-            Self::Refused(refusal) => refusal,
-        }
-    }
-}
-
-async fn send(
-    state: &State,
-    read: &Authorized<Read>,
+    asked: &Authorized<Asked<'_>>,
     arguments: &Map<String, Json>,
     fixed: Fixed,
-) -> Result<Reading, Failure> {
-    let args = prepare(state, read, arguments, fixed).await?;
-    let Read { connection, operation } = read.get();
-    let Reply { mut data, mut total, .. } = connection.get(&args).await.map_err(Failure::Pve)?;
+) -> Result<Reading, Refusal> {
+    let operation = asked.get().operation;
+    let result = if is_everywhere(operation, arguments) {
+        Box::pin(spread::run(state, asked, arguments, fixed)).await
+    } else if addressed(operation) != Addressed::NoGuest {
+        Box::pin(of_guest(state, asked, arguments, fixed)).await
+    } else if names_every_node(arguments) {
+        Err(NotReached::Refused(one_node(operation)))
+    } else {
+        Box::pin(of_others(state, asked, arguments, fixed)).await
+    };
+    result.map_err(|not| not.into_refusal(state))
+}
+
+async fn of_others(
+    state: &State,
+    asked: &Authorized<Asked<'_>>,
+    arguments: &Map<String, Json>,
+    fixed: Fixed,
+) -> Result<Reading, NotReached> {
+    let read = authorize::reach(state, asked, arguments, fixed).await?;
+    send(state, asked.get(), read).await
+}
+
+/// A guest may have moved since the list was read.
+async fn of_guest(
+    state: &State,
+    asked: &Authorized<Asked<'_>>,
+    arguments: &Map<String, Json>,
+    fixed: Fixed,
+) -> Result<Reading, NotReached> {
+    let read = authorize::reach(state, asked, arguments, fixed).await?;
+    let node = read.get().node().cloned();
+    match send(state, asked.get(), read).await {
+        Err(NotReached::Pve(error)) if error.kind() == Kind::NotFound => {
+            asked.get().connection.snapshot().expire();
+            let again = authorize::reach(state, asked, arguments, fixed).await?;
+            if again.get().node() == node.as_ref() {
+                return Err(NotReached::Pve(error));
+            }
+            send(state, asked.get(), again).await
+        }
+        other => other,
+    }
+}
+
+async fn send(state: &State, asked: &Asked<'_>, read: Authorized<Read<'_>>) -> Result<Reading, NotReached> {
+    let Asked { connection, operation, grant } = asked;
+    let task = read.get().task().cloned();
+    let failed = |error| authorize::failed(grant, connection.name(), task.as_ref(), error);
+    let Reply { mut data, mut total, mut missing, .. } = Connection::get(read).await.map_err(failed)?;
     if operation.name == internal::TASK_LOG.name
         && let Json::Array(rows) = &mut data
     {
-        tasks::clean(rows, &mut total).ok_or_else(|| Failure::Pve(no_such_task(connection.name())))?;
+        tasks::clean(rows, &mut total).ok_or_else(|| failed(no_such_task(connection.name())))?;
     }
-    let data = leaving(state, read, data);
-    let missing = sight_of(state, read, &data).await;
+    let data = leaving(state, operation, data);
+    missing.extend(sight_of(state, asked, &data).await);
     Ok(Reading { data, total, missing })
 }
 
-/// Arguments as they are sent: decoded by the cluster's release.
-pub(super) async fn prepare(
-    state: &State,
-    read: &Authorized<Read>,
-    arguments: &Map<String, Json>,
-    fixed: Fixed,
-) -> Result<Args, Failure> {
-    let Read { connection, operation } = read.get();
-    let version = connection.version().await.map_err(Failure::Pve)?;
-    if !operation.releases.contains(version.release) {
-        return Err(Failure::Refused(Refusal::new(
-            "not_offered",
-            format!(
-                "{} does not exist on PVE {}, which cluster {} runs; it came with {}",
-                operation.name,
-                version.text,
-                connection.name(),
-                operation.releases.first
-            ),
-            "search_operations finds what there is.",
-        )));
-    }
-    let refuse = |error: InvalidArguments| Failure::Refused(authorize::invalid(state, &error));
-    let mut args = decode(operation, arguments, version.release).map_err(refuse)?;
-    decode_text(&mut args, fixed).map_err(refuse)?;
-    no_urls(&args).map_err(Failure::Refused)?;
-    Ok(args)
-}
-
 /// Data as it may leave.
-pub(super) fn leaving(state: &State, read: &Authorized<Read>, mut data: Json) -> Json {
-    let operation = read.get().operation;
+pub(super) fn leaving(state: &State, operation: &Operation, mut data: Json) -> Json {
     shape::only_leaves(operation, &mut data);
     shape::decode(operation, &mut data);
     state.redactor().value(&mut data);
@@ -155,31 +113,39 @@ pub(super) fn leaving(state: &State, read: &Authorized<Read>, mut data: Json) ->
 }
 
 /// Whether an empty list may only look empty, because the server's API token sees nothing.
-pub(super) async fn sight_of(state: &State, read: &Authorized<Read>, data: &Json) -> Vec<String> {
-    let Read { connection, operation } = read.get();
+pub(super) async fn sight_of(state: &State, asked: &Asked<'_>, data: &Json) -> Vec<String> {
+    let Asked { connection, operation, grant } = asked;
     let Rows::Columns(columns) = operation.rows else { return Vec::new() };
     if data.as_array().is_none_or(|rows| !rows.is_empty()) {
         return Vec::new();
     }
-    sight_on(state, connection, columns.iter().map(|column| column.subject)).await
+    sight_on(state, grant, connection, columns.iter().map(|column| column.subject)).await
 }
 
-/// The same for lists that are known to be empty.
+/// The same for lists that are known to be empty. What exactly is not seen is told only to a grant of every guest: its
+/// names may be those of things that others do not reach.
 pub(super) async fn sight_on(
     state: &State,
+    grant: &Grant,
     connection: &Connection,
     subjects: impl IntoIterator<Item = Subject>,
 ) -> Vec<String> {
-    match connection.sight().await {
-        Ok(sight) => {
-            subjects.into_iter().find_map(|subject| sight.doubt(connection.name(), subject)).into_iter().collect()
-        }
-        Err(error) => vec![format!(
+    let doubt = match connection.sight().await {
+        Ok(sight) => subjects.into_iter().find_map(|subject| sight.doubt(connection.name(), subject)),
+        Err(error) => Some(format!(
             "whether the server's API token sees everything on cluster {} is not known: {}",
             connection.name(),
             state.redactor().text(error.message())
-        )],
-    }
+        )),
+    };
+    let told = |doubt| if grant.guests.is_all() { doubt } else { unseen(connection.name()) };
+    doubt.map(told).into_iter().collect()
+}
+
+fn unseen(cluster: &str) -> String {
+    format!(
+        "cluster {cluster} may not show everything to the server's API token, so whether there is more that this token reaches is not known; an operator has to look at its privileges"
+    )
 }
 
 /// Whether a list is asked of every node at once.
@@ -222,22 +188,6 @@ pub fn addressed(operation: &Operation) -> Addressed {
     [GuestKind::Qemu, GuestKind::Lxc].into_iter().find(says).map_or(Addressed::AnyGuest, Addressed::Guest)
 }
 
-async fn guest(state: &State, read: &Authorized<Read>, arguments: &Map<String, Json>) -> Result<GuestRow, Refusal> {
-    let Read { connection, operation } = read.get();
-    if arguments.contains_key("node") {
-        return Err(Refusal::new(
-            "invalid_arguments",
-            format!(
-                "{} names a guest, and guests are named by `cluster` and `vmid`: `node` is not taken",
-                operation.name
-            ),
-            "Leave out `node`; the server finds it.",
-        ));
-    }
-    let vmid = vmid(arguments.get("vmid"))?;
-    connection.snapshot().resolve(vmid).await.map_err(|error| refusal(state, &error))
-}
-
 /// Reads a vmid as callers give it.
 pub fn vmid(json: Option<&Json>) -> Result<Vmid, Refusal> {
     let wrong = |message: String| {
@@ -254,24 +204,6 @@ pub fn vmid(json: Option<&Json>) -> Result<Vmid, Refusal> {
     }
 }
 
-fn other_kind(operation: &Operation, guest: &GuestRow) -> Refusal {
-    let (is, other) = match guest.kind {
-        GuestKind::Qemu => ("a VM", GuestKind::Lxc),
-        GuestKind::Lxc => ("a container", GuestKind::Qemu),
-    };
-    let twin = operation.name.replace(&format!("/{other}/"), &format!("/{}/", guest.kind));
-    let next = if catalog::operation(&twin).is_some() {
-        format!("Use {twin}.")
-    } else {
-        format!("Choose a guest of type {other}; list_guests filters by `type`.")
-    };
-    Refusal::new(
-        "wrong_kind",
-        format!("guest {} is {is}, and {} is for guests of type {other}", guest.vmid, operation.name),
-        next,
-    )
-}
-
 /// PVE answers with a line about a missing file, as if that were the log.
 fn no_such_task(cluster: &str) -> PveError {
     PveError::new(
@@ -280,21 +212,6 @@ fn no_such_task(cluster: &str) -> PveError {
             "cluster {cluster} knows no task with this id, or keeps its log no longer; list_tasks shows those it knows"
         ),
     )
-}
-
-/// A node contacts no address that a caller chose, as long as there is no policy about addresses.
-fn no_urls(args: &Args) -> Result<(), Refusal> {
-    match args.iter().find(|arg| arg.parameter.role == Role::Url) {
-        Some(arg) => Err(Refusal::new(
-            "not_offered",
-            format!(
-                "`{}` makes a node contact an address that the caller chooses, and this server has no policy about addresses yet",
-                arg.name()
-            ),
-            "Ask a person to look there.",
-        )),
-        None => Ok(()),
-    }
 }
 
 /// PVE's failure as callers read it.

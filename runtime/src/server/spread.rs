@@ -6,11 +6,11 @@ use pvegate_generated::model::{Answer, Operation, Place};
 use pvegate_generated::terms::{Role, Tier};
 use serde_json::{Map, Value as Json};
 
-use super::reading::{self, Addressed, Failure, Fixed, Reading};
+use super::reading::{self, Addressed, Reading};
 use super::{State, gateway};
-use crate::authorize::{Authorized, Read};
-use crate::connection::request;
-use crate::pve::{Kind, ListedNode, PveError};
+use crate::authorize::{self, Asked, Authorized, Fixed, NotReached};
+use crate::connection::Connection;
+use crate::pve::{Kind, ListedNode, PveError, Reply};
 
 /// What callers write in place of a node's name.
 pub const EVERY_NODE: &str = "*";
@@ -28,75 +28,75 @@ pub fn is_possible(operation: &Operation) -> bool {
         && !operation.params.iter().any(|parameter| parameter.role == Role::Task)
 }
 
-/// Asks every node that is up; each row says whose it is.
+/// Asks every node that is up and granted; each row says whose it is. Of other nodes nothing is said.
 pub async fn run(
     state: &State,
-    read: &Authorized<Read>,
+    asked: &Authorized<Asked<'_>>,
     arguments: &Map<String, Json>,
     fixed: Fixed,
-) -> Result<Reading, Failure> {
-    let connection = &read.get().connection;
-    let nodes = connection.nodes().list().await.map_err(Failure::Pve)?;
-    let answers = gateway::futures(nodes.iter().map(|node| one(state, read, arguments, fixed, node))).await;
+) -> Result<Reading, NotReached> {
+    let Asked { connection, grant, .. } = asked.get();
+    let listed = connection.nodes().list().await.map_err(NotReached::Pve)?;
+    let nodes: Vec<&ListedNode> = listed.iter().filter(|node| grant.nodes.allows(node.name.as_str())).collect();
+    if nodes.is_empty() {
+        return Err(NotReached::Refused(authorize::none(connection.name(), "node", EVERY_NODE)));
+    }
+    let answers = gateway::futures(nodes.iter().map(|node| one(state, asked, arguments, fixed, node))).await;
     let mut rows = Vec::new();
     let (mut total, mut counted) = (0, true);
     let mut missing = Vec::new();
     let mut failures = Vec::new();
     for (node, answer) in nodes.iter().zip(answers) {
         match answer {
-            Ok((data, said)) => {
-                match said {
+            Ok((data, reply)) => {
+                match reply.total {
                     Some(said) => total = u64::saturating_add(total, said),
                     // An empty list has no count beside it.
                     None => counted &= data.is_empty(),
                 }
+                missing.extend(reply.missing.iter().map(|what| format!("node {}: {what}", node.name)));
                 rows.extend(data.into_iter().map(|row| named(row, node)));
             }
-            Err(Failure::Pve(error)) => {
+            Err(NotReached::Pve(error)) => {
                 missing.push(format!("node {}: {}", node.name, state.redactor().text(error.message())));
                 failures.push(error);
             }
             // Arguments that are wrong are wrong on every node.
-            Err(refused @ Failure::Refused(_)) => return Err(refused),
+            Err(refused @ NotReached::Refused(_)) => return Err(refused),
         }
     }
     if failures.len() == nodes.len()
         && let Some(error) = failures.pop()
     {
-        return Err(Failure::Pve(error));
+        return Err(NotReached::Pve(error));
     }
     let data = Json::Array(rows);
     if missing.is_empty() {
-        missing = reading::sight_of(state, read, &data).await;
+        missing = reading::sight_of(state, asked.get(), &data).await;
     }
     Ok(Reading { data, total: (counted && missing.is_empty()).then_some(total), missing })
 }
 
 async fn one(
     state: &State,
-    read: &Authorized<Read>,
+    asked: &Authorized<Asked<'_>>,
     arguments: &Map<String, Json>,
     fixed: Fixed,
     node: &ListedNode,
-) -> Result<(Vec<Json>, Option<u64>), Failure> {
-    let connection = &read.get().connection;
+) -> Result<(Vec<Json>, Reply), NotReached> {
+    let Asked { connection, operation, .. } = asked.get();
     if node.offline {
         let message = format!("cluster {} says that it is offline", connection.name());
-        return Err(Failure::Pve(PveError::new(Kind::NodeDown, message).not_sent()));
+        return Err(NotReached::Pve(PveError::new(Kind::NodeDown, message).not_sent()));
     }
     let mut arguments = arguments.clone();
     arguments.insert("node".to_owned(), Json::from(node.name.as_str()));
-    let args = reading::prepare(state, read, &arguments, fixed).await?;
-    connection.check_nodes(&args).await.map_err(Failure::Pve)?;
-    let request = request(&args).map_err(Failure::Pve)?;
-    if let Some(error) = connection.client().trouble(&node.name, &request) {
-        return Err(Failure::Pve(error));
-    }
-    let reply = connection.client().get_within(&request, PATIENCE).await.map_err(Failure::Pve)?;
-    match reading::leaving(state, read, reply.data) {
-        Json::Array(rows) => Ok((rows, reply.total)),
-        Json::Null => Ok((Vec::new(), reply.total)),
-        _ => Err(Failure::Pve(PveError::new(Kind::NotJson, "it answered with something that is not a list"))),
+    let read = authorize::reach(state, asked, &arguments, fixed).await?;
+    let mut reply = Connection::get_within(read, PATIENCE).await.map_err(NotReached::Pve)?;
+    match reading::leaving(state, operation, reply.data.take()) {
+        Json::Array(rows) => Ok((rows, reply)),
+        Json::Null => Ok((Vec::new(), reply)),
+        _ => Err(NotReached::Pve(PveError::new(Kind::NotJson, "it answered with something that is not a list"))),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use tokio::time::Instant;
 
-use super::{State, reading};
+use super::State;
 use crate::authorize;
 use crate::mcp::{Answer, Progress, Refusal};
 use crate::tasks::{Outcome, Report, Task, Watcher};
@@ -42,16 +42,19 @@ pub async fn answer(
     let upid = upid(&asked.upid)?;
     let cluster = authorize::cluster(principal, state, asked.cluster.as_deref())?;
     let name = cluster.get().name().to_owned();
-    let read = authorize::read(state, cluster, internal::TASK_STATUS)?;
-    let mut task = Task::of_read(&read, upid, state.redactor().clone());
+    let asked = authorize::read(state, principal, cluster, internal::TASK_STATUS)?;
+    let given = [("node", upid.node().as_str()), ("upid", upid.as_str())];
+    let given = given.into_iter().map(|(name, value)| (name.to_owned(), Json::from(value))).collect();
+    let read = authorize::reach(state, &asked, &given, &[]).await.map_err(|not| not.into_refusal(state))?;
+    let mut task = Task::of_read(read, upid, state.redactor().clone());
     let mut listener = Listener { progress, told: None };
     let report = task
         .follow(begun + wait, begun + ANSWER_BY, &mut listener)
         .await
-        .map_err(|error| reading::refusal(state, &error))?;
+        .map_err(|error| authorize::failed(&principal.grant, &name, Some(task.upid()), error).into_refusal(state))?;
     if report.is_final() {
         // What it made, moved or removed is looked at next, and the list of guests may be older than its end.
-        read.get().connection.snapshot().expire();
+        asked.get().connection.snapshot().expire();
     }
     Ok(Answer::from(&told(&name, task.upid(), &report)))
 }

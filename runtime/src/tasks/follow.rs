@@ -98,9 +98,9 @@ impl Watcher for () {
 }
 
 impl Task {
-    /// For somebody who may read the status of tasks on this cluster.
-    pub fn of_read(read: &Authorized<Read>, upid: Upid, redactor: Redactor) -> Self {
-        Self::new(Arc::clone(&read.get().connection), upid, redactor, false)
+    /// For somebody who may read the status of this task.
+    pub fn of_read(read: Authorized<Read<'_>>, upid: Upid, redactor: Redactor) -> Self {
+        Self::new(Arc::clone(read.into_inner().connection()), upid, redactor, false)
     }
 
     /// The task that a write began, if it began one. That PVE does not know it later does not mean that there was none.

@@ -44,7 +44,7 @@ impl VolumeId {
     /// of containers are nobody's.
     pub fn owner(&self) -> Option<Vmid> {
         match self.parts().as_slice() {
-            ["iso" | "vztmpl" | "snippets" | "import", ..] => None,
+            _ if self.is_nobodys() => None,
             // A backup server has `backup/vm/101/2026-01-01T00:00:00Z`, folders have `backup/vzdump-qemu-101-….zst`.
             ["backup", "vm" | "ct", vmid, _] => Vmid::parse(vmid).ok(),
             ["backup", file] => numbered(file.strip_prefix("vzdump-")?),
@@ -55,6 +55,12 @@ impl VolumeId {
             [name] => numbered(name),
             _ => None,
         }
+    }
+
+    /// Whether it is no guest's by its name: images for installation, templates of containers, snippets, files to
+    /// import.
+    pub fn is_nobodys(&self) -> bool {
+        matches!(self.parts().as_slice(), ["iso" | "vztmpl" | "snippets" | "import", ..])
     }
 
     /// Of a linked clone: the path of the volume that it is based on.

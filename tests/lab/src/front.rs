@@ -83,7 +83,7 @@ impl Front {
         }
         write_secret(&clusters, &json!({"version": 1, "devices": devices, "policy": policy}))?;
         let mut entries = vec![
-            json!({"name": "reader", "hash": hash, "tools": ["*"], "clusters": ["*"], "guests": ["*"], "nodes": ["*"], "storages": ["*"], "pools": ["*"]}),
+            json!({"name": "reader", "hash": hash, "tools": ["*"], "clusters": ["*"], "guests": ["*"], "nodes": ["*"], "storages": ["*"], "pools": ["*"], "networks": ["*"]}),
         ];
         entries.extend(options.more_tokens);
         write_secret(&tokens, &json!({"version": 1, "tokens": entries}))?;

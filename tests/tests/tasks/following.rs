@@ -266,7 +266,7 @@ async fn no_task_of_the_past_tells_a_secret() {
 async fn who_may_follow_is_who_has_the_tool_and_the_cluster() {
     let entry = |name: &str, tools: &[&str], clusters: &[&str]| {
         let (secret, hash) = pvegate::tokens::generate().unwrap();
-        (secret, json!({"name": name, "hash": hash, "tools": tools, "clusters": clusters}))
+        (secret, json!({"name": name, "hash": hash, "tools": tools, "clusters": clusters, "guests": ["*"]}))
     };
     let (tasks, tasks_entry) = entry("tasks", &["tasks"], &["*"]);
     let (alone, alone_entry) = entry("alone", &["wait_task"], &["*"]);
