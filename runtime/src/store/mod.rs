@@ -5,13 +5,15 @@
 //! servers share and that shows each statement the newest committed rows.
 //!
 //! Secrets are never handed to it.
-#![expect(dead_code, reason = "what makes ids and proofs is the SQLite store, which follows")]
 
 mod change;
 mod error;
 mod event;
 mod recorded;
+mod sqlite;
 mod state;
+#[cfg(test)]
+mod tests;
 mod time;
 
 use std::time::{Duration, SystemTime};
@@ -22,6 +24,8 @@ pub use change::{Begun, Change, ChangeId, Filter, NewChange, NoChangeId, Step};
 pub use error::{Freeze, StoreError};
 pub use event::{Event, Happened, Intent, StepOutcome};
 pub use recorded::Recorded;
+pub use sqlite::{OpenError, SqliteStore};
+use state::after;
 pub use state::{State, allowed, state};
 
 /// Work on a change, for as long as the lease lasts. A copy is the same claim.

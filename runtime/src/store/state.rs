@@ -101,8 +101,8 @@ pub fn allowed(state: State, event: &Event, steps: u32) -> bool {
     after(state, event, steps).is_some()
 }
 
-/// The table.
-fn after(state: State, event: &Event, steps: u32) -> Option<State> {
+/// The table: what comes after.
+pub(super) fn after(state: State, event: &Event, steps: u32) -> Option<State> {
     use State as S;
     let next = match (state, event) {
         (S::New, Event::Planned) => S::Planned,
