@@ -320,7 +320,7 @@ impl Builder<'_> {
                 .iter()
                 .all(|operation| operation.keys.tier == Tier::Read && matches!(operation.answer, Answer::List(_)))
             && !operations.iter().flat_map(|operation| &operation.params).any(|parameter| parameter.role == Role::Task);
-        let words = self.words(name, operations);
+        let words = Self::words(name, operations);
         let words = words
             .as_deref()
             .map(|words| if everywhere { format!("{words} {}", self.wire.every_node) } else { words.to_owned() });
@@ -329,7 +329,7 @@ impl Builder<'_> {
     }
 
     /// What an argument is, said for each kind of guest where that differs.
-    fn words(&self, name: &str, operations: &[&Operation]) -> Option<String> {
+    fn words(name: &str, operations: &[&Operation]) -> Option<String> {
         let words: Vec<&str> = operations
             .iter()
             .filter_map(|operation| parameter(operation, name))
