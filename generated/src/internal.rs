@@ -344,6 +344,8 @@ pub mod download {
     pub const STORAGE: &str = "storage";
     /// `url`
     pub const URL: &str = "url";
+    /// `verify-certificates`
+    pub const VERIFY_CERTIFICATES: &str = "verify-certificates";
 }
 
 /// Parameters of [`LXC_CONFIG`] that the server sets.

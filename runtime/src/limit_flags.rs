@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::builder::RangedU64ValueParser;
 use pvegate::mcp::Limits;
+use pvegate::runaway::Bounds;
 
 /// What is allowed at once and in a second; 0 switches a limit off.
 #[allow(clippy::struct_field_names, reason = "the names are those of the flags")]
@@ -34,6 +35,12 @@ pub(crate) struct LimitFlags {
     /// Bytes of JSON in an answer.
     #[arg(long, value_name = "BYTES", default_value_t = Limits::default().answer_bytes)]
     max_answer: usize,
+    /// Refusals of one call of a token within a minute, after which it is not made for a minute.
+    #[arg(long, value_name = "N", default_value_t = Bounds::default().refusals)]
+    max_same_refusals: u32,
+    /// Changes of one token within a minute, after which it makes none for a minute.
+    #[arg(long, value_name = "N", default_value_t = Bounds::default().changes)]
+    max_changes: u32,
 }
 
 impl From<LimitFlags> for Limits {
@@ -47,6 +54,7 @@ impl From<LimitFlags> for Limits {
             wait: Duration::from_secs(flags.max_wait),
             body_bytes: flags.max_body,
             answer_bytes: flags.max_answer,
+            runaway: Bounds { refusals: flags.max_same_refusals, changes: flags.max_changes, ..Bounds::default() },
             ..Self::default()
         }
     }

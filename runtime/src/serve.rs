@@ -9,6 +9,7 @@ use crate::audit::{Audit, AuditError, Event, Record};
 use crate::config::{Config, ConfigError};
 use crate::grant::Grant;
 use crate::mcp::{HttpConfig, Running, ServeError, StdioError, Surface as _, View, serve_http, serve_stdio};
+use crate::runaway::Bounds;
 use crate::server::{Live, State, TokenFile, Tools};
 use crate::tokens::{Actor, Principal};
 
@@ -76,7 +77,7 @@ pub async fn http(config: Config, http: HttpConfig, audit: Audit) -> Result<Serv
     }
     let state = State::new(config).map_err(StartError::State)?.with_audit(audit.clone());
     let live: Live = Arc::new(ArcSwap::from_pointee(state));
-    let (tools, tokens) = (Tools::new(Arc::clone(&live)), TokenFile(Arc::clone(&live)));
+    let (tools, tokens) = (Tools::new(Arc::clone(&live), http.limits.runaway.clone()), TokenFile(Arc::clone(&live)));
     let running = serve_http(http, Arc::new(tools), Arc::new(tokens)).await?;
     audit.record(Event::Start, &Record { outcome: Some("http".into()), ..Record::default() })?;
     Ok(Served { running, live, audit })
@@ -91,7 +92,7 @@ pub async fn stdio(
     stop: CancellationToken,
 ) -> Result<(), StartError> {
     let state = State::new(config).map_err(StartError::State)?.with_audit(audit.clone());
-    let tools = Arc::new(Tools::new(Arc::new(ArcSwap::from_pointee(state))));
+    let tools = Arc::new(Tools::new(Arc::new(ArcSwap::from_pointee(state)), Bounds::default()));
     let view = match toolset {
         None => View::Gateway,
         Some(name) if tools.has_toolset(name) => View::Toolset(name.into()),

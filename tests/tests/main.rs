@@ -20,6 +20,7 @@ mod fakepve;
 mod files;
 mod fuzzing;
 mod hostile;
+mod limits;
 mod lists;
 mod named;
 mod odd_answers;

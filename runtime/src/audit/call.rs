@@ -61,6 +61,12 @@ impl Current {
         self.found(|found| found.parts.push((at, outcome.into())));
     }
 
+    /// Whether it ran several operations, and none was done.
+    pub fn none_done(&self) -> bool {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        !found.parts.is_empty() && found.parts.iter().all(|(_, outcome)| outcome != "ok")
+    }
+
     /// The change that the call made or found, and its task.
     pub fn change(&self, change_id: &str, upid: Option<&str>) {
         self.found(|found| {

@@ -26,6 +26,8 @@ use tokio::{
     time::Instant,
 };
 
+use crate::runaway::Bounds;
+
 /// Limits of the HTTP server; the defaults suit one host with a handful of agents. 0 switches one off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -50,6 +52,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bytes of JSON in an answer; more are refused. Tools keep to budgets of their own, far below.
     pub answer_bytes: usize,
+    /// When a token is taken to run in circles.
+    pub runaway: Bounds,
     /// How long a request's body may take to arrive.
     pub body_time: Duration,
     /// How long a stopping server waits for requests in flight.
@@ -69,6 +73,7 @@ impl Default for Limits {
             wait: Duration::from_secs(5),
             body_bytes: 1024 * 1024,
             answer_bytes: 1024 * 1024,
+            runaway: Bounds::default(),
             body_time: Duration::from_secs(10),
             drain_time: Duration::from_secs(30),
         }

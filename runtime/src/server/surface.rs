@@ -10,8 +10,10 @@ use pvegate_generated::terms::Tier;
 use pvegate_generated::tools::TOOLS;
 
 use super::{State, gateway, named, wait_task};
+use crate::audit;
 use crate::authorize;
 use crate::mcp::{Authenticator, Identity, Surface, ToolCall, ToolList, ToolResult, Turned, View};
+use crate::runaway::{Bounds, Guard, Same};
 use crate::tokens::Principal;
 
 impl Identity for Principal {
@@ -41,16 +43,30 @@ pub struct Tools {
     live: Live,
     /// Built lists, by what they are made of: the names in them.
     lists: Mutex<HashMap<Vec<&'static str>, Arc<ToolList>>>,
+    guard: Guard,
 }
 
 impl Tools {
     /// Over a state.
-    pub fn new(live: Live) -> Self {
-        Self { live, lists: Mutex::default() }
+    pub fn new(live: Live, bounds: Bounds) -> Self {
+        Self { live, lists: Mutex::default(), guard: Guard::new(bounds) }
     }
 
     fn visible<'a>(principal: &'a Principal, view: &'a View) -> impl Iterator<Item = &'static Tool> + use<'a> {
         TOOLS.iter().filter(move |tool| in_view(tool, view) && authorize::tool(principal, tool))
+    }
+
+    /// Runs a call unless it is one of too many, and answers later to one that is refused again and again.
+    async fn guarded(&self, call: ToolCall<Principal>) -> ToolResult {
+        let (principal, same) = (Arc::clone(&call.principal), Same::call(&call.name, &call.arguments));
+        let changes = TOOLS.iter().any(|tool| tool.name == call.name && !is_read(tool));
+        if let Err(refusal) = self.guard.enter(&principal.name, same, changes) {
+            return ToolResult::Refused(refusal);
+        }
+        let result = self.run(call).await;
+        let refused = !matches!(result, ToolResult::Ok(_)) || audit::current().is_some_and(|call| call.none_done());
+        tokio::time::sleep(self.guard.leave(&principal.name, same, refused)).await;
+        result
     }
 
     async fn run(&self, call: ToolCall<Principal>) -> ToolResult {
@@ -134,7 +150,7 @@ impl Surface for Tools {
     async fn call(&self, call: ToolCall<Principal>) -> ToolResult {
         let state = self.live.load_full();
         let audited = state.audit().call(&call, state.redactor());
-        audited.run(self.run(call)).await
+        audited.run(self.guarded(call)).await
     }
 
     fn turned_away(&self, turned: Turned<'_, Principal>) {

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use pvegate::audit::Audit;
 use pvegate::config::Config;
 use pvegate::mcp::{HttpConfig, Limits, Running};
+use pvegate::runaway::Bounds;
 use pvegate::serve;
 use pvegate::tokens;
 use serde_json::{Map, Value, json};
@@ -50,7 +51,12 @@ impl Default for FrontOptions {
             opt_in: Vec::new(),
             pve_token: None,
             // Whoever tries something out, and every test, is faster than an agent ever is.
-            limits: Limits { requests_per_second: 0, strangers_per_second: 0, ..Limits::default() },
+            limits: Limits {
+                requests_per_second: 0,
+                strangers_per_second: 0,
+                runaway: Bounds { refusals: 0, changes: 0, ..Bounds::default() },
+                ..Limits::default()
+            },
             audit: None,
             more_tokens: Vec::new(),
         }
