@@ -26,4 +26,5 @@ pub mod tokens;
 pub mod untrusted;
 pub mod url_policy;
 pub mod values;
+pub mod waivers;
 pub mod write;

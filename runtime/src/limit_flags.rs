@@ -8,7 +8,7 @@ use pvegate::runaway::Bounds;
 
 /// What is allowed at once and in a second; 0 switches a limit off.
 #[allow(clippy::struct_field_names, reason = "the names are those of the flags")]
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Limits (0: none)")]
 pub(crate) struct LimitFlags {
     /// Open connections.

@@ -5,12 +5,12 @@ mod token_command;
 
 use std::io::{IsTerminal as _, stderr};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use pvegate::audit::{Audit, Event, Record};
-use pvegate::config::Config;
+use pvegate::config::{Config, ConfigError};
 use pvegate::mcp::{HttpConfig, LOG_DIRECTIVE};
 use pvegate::serve;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,9 @@ struct Serve {
     /// The token file; not used with --stdio.
     #[arg(long, env = "PVEGATE_TOKENS", default_value = "tokens.json")]
     tokens: PathBuf,
+    /// The waiver file; `waivers.json` if there is one.
+    #[arg(long, env = "PVEGATE_WAIVERS", value_name = "FILE")]
+    waivers: Option<PathBuf>,
     /// The file that gets a line for every call, refusal and write; standard error if absent.
     #[arg(long, env = "PVEGATE_AUDIT_LOG", value_name = "FILE")]
     audit_log: Option<PathBuf>,
@@ -57,6 +60,15 @@ struct Serve {
     /// With --stdio: the toolset to show instead of the gateway.
     #[arg(long, requires = "stdio")]
     toolset: Option<String>,
+}
+
+impl Serve {
+    /// The files as they are now.
+    fn config(&self) -> Result<Config, ConfigError> {
+        let beside = Some(PathBuf::from("waivers.json")).filter(|path| path.symlink_metadata().is_ok());
+        let waivers = self.waivers.clone().or(beside);
+        Config::load(&self.clusters, (!self.stdio).then_some(&*self.tokens), waivers.as_deref())
+    }
 }
 
 #[tokio::main]
@@ -100,20 +112,20 @@ async fn run(arguments: Serve) -> Result<(), serve::StartError> {
     });
     let audit = arguments.audit_log.as_deref().map_or_else(|| Ok(Audit::stderr()), Audit::file)?;
     if arguments.stdio {
-        let config = Config::load(&arguments.clusters, None)?;
+        let config = arguments.config()?;
         return serve::stdio(config, arguments.toolset.as_deref(), audit, stop).await;
     }
-    let config = Config::load(&arguments.clusters, Some(&arguments.tokens))?;
+    let config = arguments.config()?;
     let http = HttpConfig {
         listen: arguments.listen,
-        allowed_origins: arguments.allowed_origins,
-        limits: arguments.limits.into(),
+        allowed_origins: arguments.allowed_origins.clone(),
+        limits: arguments.limits.clone().into(),
     };
     let served = serve::http(config, http, audit.clone()).await?;
     eprintln!("pvegate serves MCP at {}", served.running.url());
     tokio::select! {
         () = stop.cancelled() => {}
-        () = reloading(&served, &arguments.clusters, &arguments.tokens) => {}
+        () = reloading(&served, &arguments) => {}
     }
     served.running.stop().await;
     audit.record(Event::Stop, &Record::default())?;
@@ -121,7 +133,7 @@ async fn run(arguments: Serve) -> Result<(), serve::StartError> {
 }
 
 /// Reads the files again at each SIGHUP. What is wrong with them is said, and changes nothing.
-async fn reloading(served: &serve::Served, clusters: &Path, tokens: &Path) {
+async fn reloading(served: &serve::Served, arguments: &Serve) {
     let mut hangup = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => {
@@ -130,9 +142,9 @@ async fn reloading(served: &serve::Served, clusters: &Path, tokens: &Path) {
         }
     };
     while hangup.recv().await.is_some() {
-        match served.reload(Config::load(clusters, Some(tokens))) {
-            Ok(()) => eprintln!("pvegate reads its files again: clusters, policy and tokens are those of now"),
-            Err(error) => eprintln!("pvegate keeps what it knew, clusters, policy and tokens: {error}"),
+        match served.reload(arguments.config()) {
+            Ok(()) => eprintln!("pvegate reads its files again: clusters, policy, tokens and waivers are those of now"),
+            Err(error) => eprintln!("pvegate keeps what it knew, clusters, policy, tokens and waivers: {error}"),
         }
     }
     std::future::pending::<()>().await;

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
 mod edit;
@@ -382,10 +382,10 @@ fn actor(table: &mut Table, problems: &mut Problems) -> Option<Actor> {
 
 fn expires(table: &mut Table, problems: &mut Problems) -> Option<SystemTime> {
     let text = table.text("expires", problems)?;
-    let parsed = chrono::DateTime::parse_from_rfc3339(&text).ok().and_then(|time| u64::try_from(time.timestamp()).ok());
+    let parsed = crate::config::time(&text);
     if parsed.is_none() {
         problems.at(table.place("expires"), "has to be a time with its zone, like 2027-01-31T12:00:00Z");
     }
     // An unreadable expiry is reported above; the entry is never used then.
-    parsed.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+    parsed
 }

@@ -65,7 +65,7 @@ impl Files {
 
     /// What the operator reads; empty if the server starts.
     async fn start(&self) -> String {
-        let config = match Config::load(&self.path("clusters.json"), Some(&self.path("tokens.json"))) {
+        let config = match Config::load(&self.path("clusters.json"), Some(&self.path("tokens.json")), None) {
             Ok(config) => config,
             Err(error) => return error.to_string(),
         };
@@ -189,7 +189,7 @@ async fn problems_of_both_files_are_told_together() {
 #[tokio::test]
 async fn an_address_that_others_can_reach() {
     let site = Site::start().await;
-    let config = Config::load(site.front.clusters_file(), Some(site.front.tokens_file())).unwrap();
+    let config = Config::load(site.front.clusters_file(), Some(site.front.tokens_file()), None).unwrap();
     let http = HttpConfig { listen: "0.0.0.0:0".parse().unwrap(), ..HttpConfig::default() };
     let error = serve::http(config, http, Audit::default()).await.unwrap_err().to_string();
     assert!(error.contains("0.0.0.0:0") && error.contains("loopback"), "{error}");

@@ -35,6 +35,7 @@ impl Cell {
             protected_tags: [].into(),
             resource_ttl: Duration::from_secs(10),
             replicas: NonZeroUsize::MIN,
+            lab: false,
         };
         Self { connection: Arc::new(Connection::new(&cluster).unwrap()), lab }
     }

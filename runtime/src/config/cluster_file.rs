@@ -28,6 +28,7 @@ text_value!(
 pub struct Clusters {
     by_name: BTreeMap<ClusterName, Arc<Cluster>>,
     opt_in: BTreeSet<String>,
+    url_allow: Vec<String>,
 }
 
 /// One cluster.
@@ -49,6 +50,8 @@ pub struct Cluster {
     pub resource_ttl: Duration,
     /// How many replicas of this server share PVE's few workers.
     pub replicas: NonZeroUsize,
+    /// Whether it is for experiments: protection only warns there, and a person may approve what they planned.
+    pub lab: bool,
 }
 
 /// An API address of a cluster.
@@ -100,7 +103,7 @@ impl Clusters {
             }
             _ => problems.at("key `devices`", "has to name at least one cluster"),
         }
-        problems.finish(Self { by_name, opt_in: policy.opt_in })
+        problems.finish(Self { by_name, opt_in: policy.opt_in, url_allow: policy.url_allow })
     }
 
     /// The cluster with this name.
@@ -132,6 +135,11 @@ impl Clusters {
     pub fn opt_in(&self) -> &BTreeSet<String> {
         &self.opt_in
     }
+
+    /// Hosts that nodes may be told to contact, as the operator wrote them.
+    pub fn url_allow(&self) -> &[String] {
+        &self.url_allow
+    }
 }
 
 /// What holds for all clusters of the file.
@@ -139,11 +147,17 @@ struct Policy {
     resource_ttl: Duration,
     replicas: NonZeroUsize,
     opt_in: BTreeSet<String>,
+    url_allow: Vec<String>,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { resource_ttl: Duration::from_secs(10), replicas: NonZeroUsize::MIN, opt_in: BTreeSet::new() }
+        Self {
+            resource_ttl: Duration::from_secs(10),
+            replicas: NonZeroUsize::MIN,
+            opt_in: BTreeSet::new(),
+            url_allow: Vec::new(),
+        }
     }
 }
 
@@ -162,7 +176,8 @@ impl Policy {
             }
         }
         policy.opt_in = table.texts("opt_in", problems).unwrap_or_default().into_iter().collect();
-        table.finish(&["resource_cache_ttl_secs", "replicas", "opt_in"], problems);
+        policy.url_allow = table.texts("url_allow", problems).unwrap_or_default();
+        table.finish(&["resource_cache_ttl_secs", "replicas", "opt_in", "url_allow"], problems);
         policy
     }
 }
@@ -190,6 +205,7 @@ const CLUSTER_KEYS: &[&str] = &[
     "protected_vmids",
     "protected_tags",
     "resource_cache_ttl_secs",
+    "lab",
 ];
 
 impl Cluster {
@@ -203,6 +219,14 @@ impl Cluster {
         // The tag that the seed protects when the key is absent.
         let protected_tags = table.texts("protected_tags", problems).unwrap_or_else(|| vec!["protected".to_owned()]);
         let resource_ttl = resource_ttl(&mut table, problems).unwrap_or(policy.resource_ttl);
+        let lab = match table.take("lab") {
+            None | Some(Value::Bool(false)) => false,
+            Some(Value::Bool(true)) => true,
+            Some(_) => {
+                problems.at(table.place("lab"), "has to be true or false");
+                false
+            }
+        };
         table.finish(CLUSTER_KEYS, problems);
         Some(Self {
             name,
@@ -213,6 +237,7 @@ impl Cluster {
             protected_tags: protected_tags.into_iter().map(|tag| tag.to_lowercase()).collect(),
             resource_ttl,
             replicas: policy.replicas,
+            lab,
         })
     }
 }

@@ -141,7 +141,7 @@ fn loose_files_are_all_reported_at_once() {
         0o600,
     );
     let tokens = folder.file("tokens.json", r#"{"version": 1, "tokens": []}"#, 0o644);
-    let error = Config::load(&clusters, Some(&tokens)).unwrap_err();
+    let error = Config::load(&clusters, Some(&tokens), None).unwrap_err();
     let told = error.to_string();
     for part in [
         "a.token: has mode 0640, so others can reach it; run chmod 600",
@@ -180,7 +180,7 @@ fn tokens_name_known_clusters() {
         ),
         0o600,
     );
-    let told = Config::load(&clusters, Some(&tokens)).unwrap_err().to_string();
+    let told = Config::load(&clusters, Some(&tokens), None).unwrap_err().to_string();
     assert!(told.ends_with("token `a`, key `clusters`: `pve9`: no cluster of that name in the cluster file"), "{told}");
 }
 
@@ -198,6 +198,6 @@ fn the_documented_examples_load() {
     folder.file("ca/pve3.pem", "", 0o644);
     let clusters = folder.file("clusters.json", clusters, 0o600);
     let tokens = folder.file("tokens.json", tokens, 0o600);
-    let config = Config::load(&clusters, Some(&tokens)).unwrap();
+    let config = Config::load(&clusters, Some(&tokens), None).unwrap();
     assert_eq!((config.clusters.len(), config.tokens.principals().count()), (1, 1));
 }

@@ -24,6 +24,7 @@ use crate::config::{Clusters, Config};
 use crate::connection::Connection;
 use crate::redact::{self, Redactor};
 use crate::tokens::{Principal, Tokens};
+use crate::waivers::Waivers;
 
 pub use reading::{Addressed, addressed, refusal, vmid};
 pub use surface::{Live, TokenFile, Tools};
@@ -34,6 +35,7 @@ pub struct State {
     connections: BTreeMap<String, Arc<Connection>>,
     opt_in: BTreeSet<String>,
     tokens: Tokens,
+    waivers: Waivers,
     redactor: Redactor,
     audit: Audit,
 }
@@ -41,7 +43,7 @@ pub struct State {
 impl State {
     /// Takes over a configuration. Every problem is a sentence for the operator; all are told at once.
     pub fn new(config: Config) -> Result<Self, Vec<String>> {
-        let Config { clusters, tokens } = config;
+        let Config { clusters, tokens, waivers } = config;
         let mut problems = check_opt_in(&clusters);
         if !redact::is_ready() {
             problems.push("masking of secrets does not work in this build; use another".to_owned());
@@ -51,6 +53,9 @@ impl State {
         }
         let mut connections = BTreeMap::new();
         for cluster in clusters.iter() {
+            if cluster.lab {
+                tracing::warn!(cluster = %cluster.name, "this cluster is a lab: protection only warns there, and people may approve their own plans");
+            }
             match Connection::new(cluster) {
                 Ok(connection) => {
                     connections.insert(cluster.name.to_string(), Arc::new(connection));
@@ -62,7 +67,7 @@ impl State {
             return Err(problems);
         }
         let redactor = Redactor::new(clusters.secrets());
-        Ok(Self { connections, opt_in: clusters.opt_in().clone(), tokens, redactor, audit: Audit::default() })
+        Ok(Self { connections, opt_in: clusters.opt_in().clone(), tokens, waivers, redactor, audit: Audit::default() })
     }
 
     /// The same with another trail than standard error.
@@ -89,6 +94,16 @@ impl State {
     /// Masks what never leaves.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
+    }
+
+    /// What the operator released from protection.
+    pub fn waivers(&self) -> &Waivers {
+        &self.waivers
+    }
+
+    /// All tokens.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 
     /// All principals.

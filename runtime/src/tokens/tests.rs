@@ -4,6 +4,7 @@
 
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 fn load(text: &str) -> Result<Tokens, String> {
     let folder = tempfile::tempdir().unwrap();

@@ -93,7 +93,7 @@ impl Front {
         ];
         entries.extend(options.more_tokens);
         write_secret(&tokens, &json!({"version": 1, "tokens": entries}))?;
-        let config = Config::load(&clusters, Some(&tokens))?;
+        let config = Config::load(&clusters, Some(&tokens), None)?;
         let http = HttpConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, options.port)),
             limits: options.limits,

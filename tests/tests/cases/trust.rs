@@ -58,7 +58,7 @@ fn malformed_token_ids() {
         let cluster = json!({"endpoint": "https://127.0.0.1:1", "fingerprint": "00".repeat(32), "token_id": id, "token_secret": "c0ffee00-aaaa-bbbb-cccc-000000000001"});
         std::fs::write(&path, json!({"version": 1, "devices": {"lab": cluster}}).to_string()).unwrap();
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let error = Config::load(&path, None).err().map(|error| error.to_string()).unwrap_or_default();
+        let error = Config::load(&path, None, None).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("token_id") && error.contains("lab") && error.contains(wrong), "{id}: {error}");
         assert!(!error.contains("c0ffee00"), "{error}");
     }

@@ -104,6 +104,7 @@ impl Server {
             protected_tags: BTreeSet::new(),
             resource_ttl: Duration::from_secs(10),
             replicas: std::num::NonZeroUsize::MIN,
+            lab: false,
         }
     }
 
