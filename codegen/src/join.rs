@@ -364,10 +364,12 @@ fn rows(entry: &Entry<Decision>, method: &Method, operation: &str, problems: &mu
             problems.push(operation, "a list: say in the overlay whose its rows are (`rows`)");
             Rows::All
         }
+        // An object may tell of everything too, whatever its path names.
+        (Some(RowsKey::Word(word)), false) if keys.tier == Tier::Read && word == "all" => Rows::All,
         (Some(_), false) => {
             // A pattern may cover lists and other reads alike.
             if !entry.value.is_pattern {
-                problems.push(&entry.place, "`rows` is for reads that return a list");
+                problems.push(&entry.place, "`rows` is for reads that return a list; other reads take \"all\" alone");
             }
             Rows::NotAList
         }

@@ -17,4 +17,5 @@ pub mod journal;
 pub mod log;
 pub mod program;
 pub mod site;
+pub mod token;
 pub mod upstream;

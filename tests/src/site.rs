@@ -4,9 +4,11 @@ use lab::{Entry, Front, FrontOptions, Lab, Options};
 use pvegate_generated::catalog::OPERATIONS;
 use pvegate_generated::model::Offered;
 use pvegate_generated::terms::Tier;
+use serde_json::Value;
 
 use crate::client::Client;
 use crate::journal;
+use crate::token::Token;
 
 /// The name of the cluster in [`Site`].
 pub const CLUSTER: &str = "lab";
@@ -34,6 +36,19 @@ impl Site {
         let front = Front::start(&[(CLUSTER, &lab)], front).await.unwrap();
         let client = Client::new(&front.url(), front.reader());
         Self { lab, front, client }
+    }
+
+    /// The ordinary one, with a client for each of these grants, given as the keys of a token.
+    pub async fn granting<const N: usize>(grants: [Value; N]) -> (Self, [Client; N]) {
+        let mut at = 0;
+        let tokens = grants.map(|keys| {
+            at += 1;
+            Token::new(&format!("token-{at}"), &keys)
+        });
+        let more_tokens = tokens.iter().map(|token| token.entry.clone()).collect();
+        let site = Self::with(quick(), FrontOptions { more_tokens, ..FrontOptions::default() }).await;
+        let clients = tokens.map(|token| site.client.with_token(&token.secret));
+        (site, clients)
     }
 
     /// The requests that callers caused, without those that the server makes for itself.

@@ -82,7 +82,7 @@ fn keys_of_another_kind_of_operation() {
     );
     assert_says(&set(CONFIG, "args", "[\"current\"]"), CONFIG, "`args` is for low operations");
     assert_says(&set(CONFIG, "task", "\"yes\""), CONFIG, "`task` is for operations that return a string");
-    let refusal = set(CONFIG, "rows", "\"all\"");
+    let refusal = set(CONFIG, "rows", "\"bound\"");
     assert!(
         refusal.contains("guests.toml:") && refusal.contains("`rows` is for reads that return a list"),
         "{refusal}"
