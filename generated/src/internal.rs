@@ -68,6 +68,9 @@ pub static DOWNLOAD: &Operation = &nodes_storage::OPERATIONS[8];
 /// `GET /nodes/{node}/lxc/{vmid}/config`
 pub static LXC_CONFIG: &Operation = &lxc::OPERATIONS[5];
 
+/// `GET /nodes/{node}/lxc/{vmid}/pending`
+pub static LXC_PENDING: &Operation = &lxc::OPERATIONS[14];
+
 /// `GET /nodes/{node}/lxc/{vmid}/snapshot`
 pub static LXC_SNAPSHOTS: &Operation = &lxc::OPERATIONS[19];
 
@@ -88,6 +91,9 @@ pub static PERMISSIONS: &Operation = &access::OPERATIONS[18];
 
 /// `GET /nodes/{node}/qemu/{vmid}/config`
 pub static QEMU_CONFIG: &Operation = &qemu::OPERATIONS[8];
+
+/// `GET /nodes/{node}/qemu/{vmid}/pending`
+pub static QEMU_PENDING: &Operation = &qemu::OPERATIONS[19];
 
 /// `GET /nodes/{node}/qemu/{vmid}/snapshot`
 pub static QEMU_SNAPSHOTS: &Operation = &qemu::OPERATIONS[25];

@@ -7,6 +7,7 @@
 pub mod args;
 pub mod audit;
 pub mod authorize;
+pub mod change;
 pub mod config;
 pub mod connection;
 pub mod grant;

@@ -46,6 +46,9 @@ struct Serve {
     /// The file that gets a line for every call, refusal and write; standard error if absent.
     #[arg(long, env = "PVEGATE_AUDIT_LOG", value_name = "FILE")]
     audit_log: Option<PathBuf>,
+    /// What is remembered about changes.
+    #[arg(long, env = "PVEGATE_STORE", default_value = "pvegate.db")]
+    store: PathBuf,
     /// Where to listen. Loopback only.
     #[arg(long, default_value = "127.0.0.1:8790", conflicts_with = "stdio")]
     listen: SocketAddr,
@@ -110,10 +113,12 @@ async fn run(arguments: Serve) -> Result<(), serve::StartError> {
             stop.cancel();
         }
     });
+    let store: std::sync::Arc<dyn pvegate::store::Store> =
+        std::sync::Arc::new(pvegate::store::SqliteStore::serve(&arguments.store, "pvegate serve").await?);
     let audit = arguments.audit_log.as_deref().map_or_else(|| Ok(Audit::stderr()), Audit::file)?;
     if arguments.stdio {
         let config = arguments.config()?;
-        return serve::stdio(config, arguments.toolset.as_deref(), audit, stop).await;
+        return serve::stdio(config, arguments.toolset.as_deref(), audit, store, stop).await;
     }
     let config = arguments.config()?;
     let http = HttpConfig {
@@ -121,13 +126,13 @@ async fn run(arguments: Serve) -> Result<(), serve::StartError> {
         allowed_origins: arguments.allowed_origins.clone(),
         limits: arguments.limits.clone().into(),
     };
-    let served = serve::http(config, http, audit.clone()).await?;
+    let served = serve::http(config, http, audit.clone(), store).await?;
     eprintln!("pvegate serves MCP at {}", served.running.url());
     tokio::select! {
         () = stop.cancelled() => {}
         () = reloading(&served, &arguments) => {}
     }
-    served.running.stop().await;
+    served.stop().await;
     audit.record(Event::Stop, &Record::default())?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Starts the server from a configuration: over HTTP for many clients, or over stdio for one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,7 @@ use crate::grant::Grant;
 use crate::mcp::{HttpConfig, Running, ServeError, StdioError, Surface as _, View, serve_http, serve_stdio};
 use crate::runaway::Bounds;
 use crate::server::{Live, State, TokenFile, Tools};
+use crate::store::Store;
 use crate::tokens::{Actor, Principal};
 
 /// Why the server did not start.
@@ -31,6 +33,9 @@ pub enum StartError {
     /// There is no trail to write.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] crate::store::OpenError),
     /// The listener did not start.
     #[error(transparent)]
     Http(#[from] ServeError),
@@ -46,9 +51,21 @@ pub struct Served {
     pub running: Running,
     live: Live,
     audit: Audit,
+    drain_time: Duration,
 }
 
 impl Served {
+    /// Stops: nothing new is taken in or begun, and what is under way gets the time to drain.
+    pub async fn stop(self) {
+        let Self { running, live, drain_time, .. } = self;
+        let work = Arc::clone(live.load().work());
+        work.stop();
+        let ((), left) = tokio::join!(running.stop(), work.drained(drain_time));
+        if left > 0 {
+            tracing::warn!(changes = left, "changes are still under way; the next start finds out what came of them");
+        }
+    }
+
     /// Takes over another configuration as a whole, or keeps the present one and says why. Calls that are under way
     /// go on with what they began with; everything that was known of the clusters is learned anew.
     ///
@@ -65,22 +82,29 @@ impl Served {
         if config.tokens.is_empty() {
             return Err(StartError::NoTokens);
         }
-        self.live.store(Arc::new(State::new(config).map_err(StartError::State)?.with_audit(self.audit.clone())));
+        self.live.store(Arc::new(
+            State::new(config, Arc::clone(self.live.load().store()))
+                .map_err(StartError::State)?
+                .with_audit(self.audit.clone())
+                .with_work(Arc::clone(self.live.load().work())),
+        ));
         Ok(())
     }
 }
 
 /// Serves over HTTP until the returned value's listener is stopped or dropped.
-pub async fn http(config: Config, http: HttpConfig, audit: Audit) -> Result<Served, StartError> {
+pub async fn http(config: Config, http: HttpConfig, audit: Audit, store: Arc<dyn Store>) -> Result<Served, StartError> {
     if config.tokens.is_empty() {
         return Err(StartError::NoTokens);
     }
-    let state = State::new(config).map_err(StartError::State)?.with_audit(audit.clone());
+    let state = State::new(config, store).map_err(StartError::State)?.with_audit(audit.clone());
     let live: Live = Arc::new(ArcSwap::from_pointee(state));
     let (tools, tokens) = (Tools::new(Arc::clone(&live), http.limits.runaway.clone()), TokenFile(Arc::clone(&live)));
+    crate::change::watch(Arc::clone(&live));
+    let drain_time = http.limits.drain_time;
     let running = serve_http(http, Arc::new(tools), Arc::new(tokens)).await?;
     audit.record(Event::Start, &Record { outcome: Some("http".into()), ..Record::default() })?;
-    Ok(Served { running, live, audit })
+    Ok(Served { running, live, audit, drain_time })
 }
 
 /// Serves one client on standard input and output until it hangs up or `stop` fires. That client is one
@@ -89,9 +113,10 @@ pub async fn stdio(
     config: Config,
     toolset: Option<&str>,
     audit: Audit,
+    store: Arc<dyn Store>,
     stop: CancellationToken,
 ) -> Result<(), StartError> {
-    let state = State::new(config).map_err(StartError::State)?.with_audit(audit.clone());
+    let state = State::new(config, store).map_err(StartError::State)?.with_audit(audit.clone());
     let tools = Arc::new(Tools::new(Arc::new(ArcSwap::from_pointee(state)), Bounds::default()));
     let view = match toolset {
         None => View::Gateway,

@@ -1,10 +1,13 @@
 //! A lab and a pvegate in front of it, each test with its own.
 
+use std::collections::BTreeSet;
+
 use lab::{Entry, Front, FrontOptions, Lab, Options};
 use pvegate_generated::catalog::OPERATIONS;
-use pvegate_generated::model::Offered;
+use pvegate_generated::model::{Offered, Tool};
 use pvegate_generated::terms::Tier;
-use serde_json::Value;
+use pvegate_generated::tools::TOOLS;
+use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::journal;
@@ -51,6 +54,25 @@ impl Site {
         (site, clients)
     }
 
+    /// One whose client may do everything that acts at once.
+    pub async fn low() -> Self {
+        Self::low_with(quick(), FrontOptions::default()).await
+    }
+
+    /// The same with options.
+    pub async fn low_with(options: Options, mut front: FrontOptions) -> Self {
+        let (secret, entry) = low_token("operator");
+        front.more_tokens.push(entry);
+        let mut site = Self::with(options, front).await;
+        site.client = site.client.with_token(&secret);
+        site
+    }
+
+    /// The requests that change something.
+    pub fn writes(&self) -> Vec<Entry> {
+        self.lab.journal().into_iter().filter(|entry| entry.method != "GET").collect()
+    }
+
     /// The requests that callers caused, without those that the server makes for itself.
     pub fn sent(&self) -> Vec<Entry> {
         self.lab.journal().into_iter().filter(|entry| !journal::is_internal(entry)).collect()
@@ -61,6 +83,18 @@ impl Site {
         let sent = self.sent();
         assert!(sent.is_empty(), "nothing may be sent, but this was: {sent:?}");
     }
+}
+
+/// A token that may do everything that acts at once, and its entry in a token file.
+pub fn low_token(name: &str) -> (String, Value) {
+    let (secret, hash) = pvegate::tokens::generate().unwrap();
+    let everything = json!(["*"]);
+    let toolsets: BTreeSet<&str> = TOOLS.iter().flat_map(Tool::toolsets).collect();
+    let entry = json!({
+        "name": name, "owner": "ada", "hash": hash, "tools": toolsets, "clusters": everything, "tiers": ["read", "low"],
+        "guests": everything, "nodes": everything, "storages": everything, "pools": everything, "networks": everything,
+    });
+    (secret.expose().to_owned(), entry)
 }
 
 /// A lab without the waits of a real cluster.

@@ -3,10 +3,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use std::sync::Arc;
+
 use pvegate::audit::Audit;
 use pvegate::config::Config;
 use pvegate::mcp::HttpConfig;
 use pvegate::serve;
+use pvegate::store::SqliteStore;
 use pvegate::tokens;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -69,7 +72,8 @@ impl Files {
             Ok(config) => config,
             Err(error) => return error.to_string(),
         };
-        match serve::http(config, HttpConfig::default(), Audit::default()).await {
+        let store = Arc::new(SqliteStore::serve(&self.path("pvegate.db"), "a test").await.unwrap());
+        match serve::http(config, HttpConfig::default(), Audit::default(), store).await {
             Ok(served) => {
                 served.running.stop().await;
                 String::new()
@@ -191,6 +195,8 @@ async fn an_address_that_others_can_reach() {
     let site = Site::start().await;
     let config = Config::load(site.front.clusters_file(), Some(site.front.tokens_file()), None).unwrap();
     let http = HttpConfig { listen: "0.0.0.0:0".parse().unwrap(), ..HttpConfig::default() };
-    let error = serve::http(config, http, Audit::default()).await.unwrap_err().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::serve(&folder.path().join("pvegate.db"), "a test").await.unwrap());
+    let error = serve::http(config, http, Audit::default(), store).await.unwrap_err().to_string();
     assert!(error.contains("0.0.0.0:0") && error.contains("loopback"), "{error}");
 }

@@ -3,7 +3,6 @@
 mod following;
 mod outcomes;
 mod reads;
-mod written;
 
 use lab::{Arrange, Entry, Lab};
 use serde_json::{Value, json};

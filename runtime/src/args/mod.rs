@@ -10,6 +10,7 @@ mod tests;
 mod value;
 
 use pvegate_generated::model::{Operation, Parameter};
+use pvegate_generated::terms::Role;
 
 pub use decode::{InvalidArguments, decode, decode_text, expected};
 pub use encode::{EncodeError, Encoded, encode};
@@ -59,5 +60,13 @@ impl Args {
     /// The value of the parameter with this name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.list.iter().find(|arg| arg.parameter.name == name).map(|arg| &arg.value)
+    }
+
+    /// Adds PVE's own lock, which callers never give, where the operation takes one. An empty one would lock nothing.
+    pub(crate) fn supply_digest(&mut self, digest: &str) {
+        let parameter = self.operation.params.iter().find(|parameter| parameter.role == Role::Digest);
+        if let (Some(parameter), false) = (parameter, digest.is_empty()) {
+            self.list.push(Arg { parameter, index: None, value: Value::Text(digest.into()) });
+        }
     }
 }

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use pvegate_generated::model::{Operation, Place};
-use pvegate_generated::terms::Tier;
+use pvegate_generated::terms::{Role, Tier};
 use serde_json::{Map, Value as Json};
 
 use super::{Authorized, Named, NotReached, names, offered, reach};
-use crate::args::{Args, decode, decode_text};
+use crate::args::{Args, decode};
 use crate::connection::Connection;
 use crate::mcp::Refusal;
 use crate::server::{Addressed, State, addressed, refusal, vmid};
@@ -58,19 +58,38 @@ pub async fn low(
                 "Leave it out; the server finds the node.",
             ));
         }
-        let vmid = vmid(arguments.get("vmid"))?;
+        if by_list(operation) && arguments.get("vmid").is_none_or(|given| one(given).is_none()) {
+            return Err(needs_a_plan(&format!("{} of any number of guests but one", operation.name)));
+        }
+        let vmid = vmid(arguments.get("vmid").and_then(one))?;
         // Before anything that changes, what was known counts as old.
         connection.snapshot().expire();
         let guest = reach::guest(&principal.grant, &connection, vmid).await.map_err(|not| not.into_refusal(state))?;
         arguments.insert("node".to_owned(), Json::from(guest.node.as_str()));
     }
     let release = connection.version().await.map_err(pve)?.release;
-    let mut args = decode(operation, &arguments, release).map_err(|error| super::invalid(state, &error))?;
-    decode_text(&mut args, operation.fixed).map_err(|error| super::invalid(state, &error))?;
+    let args = decode(operation, &arguments, release).map_err(|error| super::invalid(state, &error))?;
     let named = Named::by(&args);
     names(&principal.grant, connection.name(), &named)?;
     let reached = reach::guests(&principal.grant, &connection, &named).await.map_err(|not| not.into_refusal(state))?;
     Ok(Authorized::passed(Write { connection, args, named, guests: reached.guests }))
+}
+
+/// Whether guests are named by a list, of which a low call has one.
+fn by_list(operation: &Operation) -> bool {
+    operation.parameter("vmid").is_some_and(|parameter| parameter.role == Role::GuestList)
+}
+
+/// The only guest in a list.
+fn one(given: &Json) -> Option<&Json> {
+    match given {
+        Json::Array(items) => match items.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        },
+        Json::String(text) if text.contains([',', ';', ' ', '\0']) => None,
+        single => Some(single),
+    }
 }
 
 /// What can be told before anything is asked: tier, offer, names of arguments.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 
 use super::reading;
-use super::{State, describe, guests, page, search, shape, wait_task};
+use super::{State, describe, get_change, guests, page, search, shape, wait_task};
 use crate::authorize;
 use crate::mcp::{Answer, Progress, Refusal};
 use crate::pve::Kind;
@@ -58,6 +58,10 @@ pub async fn call(
         },
         "get_guest" => match arguments(given) {
             Ok(asked) => guests::get_guest(state, principal, asked).await,
+            Err(refusal) => Err(refusal),
+        },
+        get_change::NAME => match arguments(given) {
+            Ok(asked) => get_change::answer(state, principal, asked).await,
             Err(refusal) => Err(refusal),
         },
         wait_task::NAME => match arguments(given) {

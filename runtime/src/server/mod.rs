@@ -2,10 +2,12 @@
 
 mod describe;
 mod gateway;
+mod get_change;
 mod guests;
 mod named;
 mod page;
 mod reading;
+mod run_operation;
 mod search;
 mod shape;
 mod spread;
@@ -20,9 +22,11 @@ use pvegate_generated::model::Offered;
 use pvegate_generated::tools::TOOLS;
 
 use crate::audit::Audit;
+use crate::change::Work;
 use crate::config::{Clusters, Config};
 use crate::connection::Connection;
 use crate::redact::{self, Redactor};
+use crate::store::Store;
 use crate::tokens::{Principal, Tokens};
 use crate::waivers::Waivers;
 
@@ -38,11 +42,13 @@ pub struct State {
     waivers: Waivers,
     redactor: Redactor,
     audit: Audit,
+    store: Arc<dyn Store>,
+    work: Arc<Work>,
 }
 
 impl State {
     /// Takes over a configuration. Every problem is a sentence for the operator; all are told at once.
-    pub fn new(config: Config) -> Result<Self, Vec<String>> {
+    pub fn new(config: Config, store: Arc<dyn Store>) -> Result<Self, Vec<String>> {
         let Config { clusters, tokens, waivers } = config;
         let mut problems = check_opt_in(&clusters);
         if !redact::is_ready() {
@@ -67,13 +73,38 @@ impl State {
             return Err(problems);
         }
         let redactor = Redactor::new(clusters.secrets());
-        Ok(Self { connections, opt_in: clusters.opt_in().clone(), tokens, waivers, redactor, audit: Audit::default() })
+        Ok(Self {
+            connections,
+            opt_in: clusters.opt_in().clone(),
+            tokens,
+            waivers,
+            redactor,
+            audit: Audit::default(),
+            store,
+            work: Arc::default(),
+        })
     }
 
     /// The same with another trail than standard error.
     #[must_use]
     pub fn with_audit(self, audit: Audit) -> Self {
         Self { audit, ..self }
+    }
+
+    /// The same with the work of the state before it.
+    #[must_use]
+    pub fn with_work(self, work: Arc<Work>) -> Self {
+        Self { work, ..self }
+    }
+
+    /// What is remembered about changes.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// What is under way.
+    pub fn work(&self) -> &Arc<Work> {
+        &self.work
     }
 
     /// Where calls, refusals and writes leave their lines.

@@ -108,15 +108,20 @@ fn without_paging(given: &Map<String, Json>) -> Map<String, Json> {
         .collect()
 }
 
-fn own(given: &mut Map<String, Json>) -> Result<Own, Refusal> {
-    let wrong = |name: &str, expected: &str| {
-        Refusal::new("invalid_arguments", format!("`{name}` has to be {expected}"), "tools/list has the schema.")
-    };
-    let text = |given: &mut Map<String, Json>, name: &str| match given.remove(name) {
+fn wrong(name: &str, expected: &str) -> Refusal {
+    Refusal::new("invalid_arguments", format!("`{name}` has to be {expected}"), "tools/list has the schema.")
+}
+
+/// Takes an argument out that is a text.
+pub(super) fn text(given: &mut Map<String, Json>, name: &str) -> Result<Option<String>, Refusal> {
+    match given.remove(name) {
         None => Ok(None),
         Some(Json::String(text)) => Ok(Some(text)),
         Some(_) => Err(wrong(name, "a text")),
-    };
+    }
+}
+
+fn own(given: &mut Map<String, Json>) -> Result<Own, Refusal> {
     let fields = match given.remove("fields") {
         None => Vec::new(),
         Some(Json::Array(items)) => items
@@ -139,7 +144,7 @@ fn own(given: &mut Map<String, Json>) -> Result<Own, Refusal> {
 }
 
 /// A tool takes what its definition says, which is less than its operation takes.
-fn check_names(tool: &Tool, operation: &Operation, given: &Map<String, Json>) -> Result<(), Refusal> {
+pub(super) fn check_names(tool: &Tool, operation: &Operation, given: &Map<String, Json>) -> Result<(), Refusal> {
     let by_vmid = reading::addressed(operation) != Addressed::NoGuest;
     let is_taken = |name: &str| tool.args.contains(&name) || by_vmid && name == "vmid";
     let unknown = given.keys().find(|name| !is_taken(name));

@@ -1,8 +1,8 @@
 //! One read from arguments to data that may leave: have it authorized, send, mask, shape.
 
 use pvegate_generated::internal;
-use pvegate_generated::model::{Operation, Place, Rows, Segment};
-use pvegate_generated::terms::{Role, Subject};
+use pvegate_generated::model::{Operation, Parameter, Place, Rows, Segment};
+use pvegate_generated::terms::{Role, Subject, Tier};
 use serde_json::{Map, Value as Json};
 
 use super::{State, shape, spread};
@@ -181,6 +181,11 @@ pub fn addressed(operation: &Operation) -> Addressed {
     let in_path = |roles: &[Role]| {
         operation.params.iter().any(|parameter| parameter.place == Place::Path && roles.contains(&parameter.role))
     };
+    // A backup names its guest in the body, and is made where that is.
+    let in_list = |parameter: &Parameter| parameter.name == "vmid" && parameter.role == Role::GuestList;
+    if operation.tier == Tier::Low && in_path(&[Role::Node]) && operation.params.iter().any(in_list) {
+        return Addressed::AnyGuest;
+    }
     if !in_path(&[Role::GuestTarget, Role::GuestSource]) || !in_path(&[Role::Node]) {
         return Addressed::NoGuest;
     }

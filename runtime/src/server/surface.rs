@@ -9,7 +9,7 @@ use pvegate_generated::model::{Runs, Tool};
 use pvegate_generated::terms::Tier;
 use pvegate_generated::tools::TOOLS;
 
-use super::{State, gateway, named, wait_task};
+use super::{State, gateway, named, run_operation, wait_task};
 use crate::audit;
 use crate::authorize;
 use crate::mcp::{Authenticator, Identity, Surface, ToolCall, ToolList, ToolResult, Turned, View};
@@ -76,6 +76,12 @@ impl Tools {
         // One state for the whole call, whatever is exchanged meanwhile.
         let state = self.live.load_full();
         let result = match tool.runs {
+            Runs::Gateway if tool.name == run_operation::NAME => {
+                Some(run_operation::answer(state, call.principal, call.arguments).await)
+            }
+            _ if tool.tier != Tier::Read => {
+                Some(run_operation::named(state, call.principal, tool, call.arguments).await)
+            }
             Runs::Gateway => gateway::call(&state, &call.principal, tool.name, call.arguments, call.progress).await,
             Runs::One(_) | Runs::ByKind { .. } => {
                 Some(named::call(&state, &call.principal, tool, call.arguments).await)

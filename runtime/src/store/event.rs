@@ -133,6 +133,8 @@ pub enum StepOutcome {
     Warnings,
     /// It was begun and failed; a part of it may be done.
     Failed,
+    /// It was begun and ended well, and what it was for did not happen: it only asked the HA manager.
+    NotAchieved,
     /// PVE refused it.
     Refused,
     /// Nothing reached PVE.

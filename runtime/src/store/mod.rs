@@ -85,6 +85,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Records a wish, planned and, where policy approves it, approved. One principal's key stands for one wish ever.
     async fn begin(&self, new: NewChange) -> Result<Begun, StoreError>;
 
+    /// The change that a principal's key stands for, if it stands for one.
+    async fn keyed(&self, principal: &str, idempotency_key: &str) -> Result<Option<Change>, StoreError>;
+
     /// Begins to work on a change: on an approved one to do it, on one that somebody left to find out what came of it.
     /// Refused as [`StoreError::Claimed`] while another claim lasts.
     async fn claim(&self, change: &ChangeId, holder: &str, lease: Duration) -> Result<Claim, StoreError>;

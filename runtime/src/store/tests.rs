@@ -38,10 +38,11 @@ fn claimed() -> Event {
     Event::Claimed { holder: "one".to_owned(), until: SystemTime::UNIX_EPOCH }
 }
 
-const OUTCOMES: [StepOutcome; 6] = [
+const OUTCOMES: [StepOutcome; 7] = [
     StepOutcome::Ok,
     StepOutcome::Warnings,
     StepOutcome::Failed,
+    StepOutcome::NotAchieved,
     StepOutcome::Refused,
     StepOutcome::NotSent,
     StepOutcome::Unknown,

@@ -15,7 +15,6 @@ use crate::pve::{Kind, PveError, Reply};
 use crate::redact::Redactor;
 use crate::untrusted;
 use crate::values::{Upid, Vmid};
-use crate::write::Written;
 
 /// The first pause between two looks, and the longest.
 const FIRST: Duration = Duration::from_millis(250);
@@ -103,9 +102,9 @@ impl Task {
         Self::new(Arc::clone(read.into_inner().connection()), upid, redactor, false)
     }
 
-    /// The task that a write began, if it began one. That PVE does not know it later does not mean that there was none.
-    pub fn of_write(connection: &Arc<Connection>, written: &Written, redactor: Redactor) -> Option<Self> {
-        Some(Self::new(Arc::clone(connection), written.task()?, redactor, true))
+    /// A task that a change of ours began. That PVE does not know it later does not mean that there was none.
+    pub(crate) fn of_change(connection: &Arc<Connection>, upid: Upid, redactor: Redactor) -> Self {
+        Self::new(Arc::clone(connection), upid, redactor, true)
     }
 
     fn new(connection: Arc<Connection>, upid: Upid, redactor: Redactor, known: bool) -> Self {

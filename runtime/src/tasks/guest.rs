@@ -57,7 +57,7 @@ pub struct GuestState {
 
 impl GuestState {
     /// Asks for it; `look_up` where its node may have changed.
-    pub(super) async fn read(connection: &Connection, vmid: Vmid, look_up: bool) -> Result<Self, PveError> {
+    pub(crate) async fn read(connection: &Connection, vmid: Vmid, look_up: bool) -> Result<Self, PveError> {
         if look_up {
             connection.snapshot().expire();
         }

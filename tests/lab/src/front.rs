@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use pvegate::audit::Audit;
 use pvegate::config::Config;
-use pvegate::mcp::{HttpConfig, Limits, Running};
+use pvegate::mcp::{HttpConfig, Limits};
 use pvegate::runaway::Bounds;
 use pvegate::serve;
+use pvegate::store::SqliteStore;
 use pvegate::tokens;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,7 @@ use crate::lab::Lab;
 /// A running pvegate with its files.
 #[derive(Debug)]
 pub struct Front {
-    running: Running,
+    served: serve::Served,
     clusters: PathBuf,
     tokens: PathBuf,
     trail: PathBuf,
@@ -101,13 +102,14 @@ impl Front {
         };
         let trail = folder.join("audit.jsonl");
         let audit = options.audit.map_or_else(|| Audit::file(&trail), Ok)?;
-        let running = serve::http(config, http, audit).await?.running;
-        Ok(Self { running, clusters, tokens, trail, reader: reader.expose().to_owned() })
+        let store = SqliteStore::serve(&folder.join("pvegate.db"), "pvegate of a lab").await?;
+        let served = serve::http(config, http, audit, std::sync::Arc::new(store)).await?;
+        Ok(Self { served, clusters, tokens, trail, reader: reader.expose().to_owned() })
     }
 
     /// The MCP endpoint with the gateway's tools.
     pub fn url(&self) -> String {
-        self.running.url()
+        self.served.running.url()
     }
 
     /// The secret of a token that reads everything.
@@ -132,7 +134,7 @@ impl Front {
 
     /// Stops pvegate; the labs go on.
     pub async fn stop(self) {
-        self.running.stop().await;
+        self.served.stop().await;
     }
 }
 

@@ -265,6 +265,10 @@ impl Store for SqliteStore {
         self.begin_change(new).await
     }
 
+    async fn keyed(&self, principal: &str, idempotency_key: &str) -> Result<Option<Change>, StoreError> {
+        self.read_keyed(principal, idempotency_key).await
+    }
+
     async fn claim(&self, change: &ChangeId, holder: &str, lease: Duration) -> Result<Claim, StoreError> {
         self.claim_change(change, holder, lease).await
     }

@@ -77,6 +77,18 @@ impl SqliteStore {
         Ok(self.whole(rows)?.pop())
     }
 
+    pub(super) async fn read_keyed(&self, principal: &str, key: &str) -> Result<Option<Change>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT id, created_at, wanted, sequence, at, body FROM changes JOIN events ON change = id
+             WHERE principal = ? AND idempotency_key = ? ORDER BY sequence",
+        )
+        .bind(principal)
+        .bind(key)
+        .fetch_all(&self.readers)
+        .await;
+        Ok(self.whole(rows)?.pop())
+    }
+
     pub(super) async fn read_changes(&self, filter: Filter) -> Result<Vec<Change>, StoreError> {
         let rows = sqlx::query(
             "SELECT id, created_at, wanted, sequence, at, body FROM changes JOIN events ON change = id

@@ -161,6 +161,10 @@ async fn a_key_stands_for_one_wish_of_one_principal() {
     assert!(matches!(store.begin(wish("other", Some("k"), "g")).await.unwrap(), Begun::New(_)));
     assert!(matches!(store.begin(wish("bot", None, "f")).await.unwrap(), Begun::New(_)), "without a key it is another");
     assert_eq!(store.changes(Filter { limit: 100, ..Filter::default() }).await.unwrap().len(), 3);
+    assert_eq!(store.keyed("bot", "k").await.unwrap().unwrap().id, new[0]);
+    for (principal, key) in [("bot", "K"), ("nobody", "k")] {
+        assert_eq!(store.keyed(principal, key).await.unwrap(), None);
+    }
 }
 
 #[tokio::test]

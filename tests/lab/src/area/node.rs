@@ -35,6 +35,9 @@ pub(super) const SERVICES: [&str; 23] = [
     "systemd-timesyncd",
 ];
 
+/// The one template in the index of appliances.
+pub(super) const TEMPLATE: &str = "debian-13-standard_13.1-2_amd64.tar.zst";
+
 pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
     let rest = call.path().strip_prefix("/nodes/{node}")?;
     if let Some(outcome) = lacking(cluster, call, rest).or_else(|| fact(cluster, call, rest)) {
@@ -65,7 +68,7 @@ pub(super) fn read(cluster: &Cluster, call: &Call<'_>) -> Option<Outcome> {
         "/certificates/info" => certificates,
         "/subscription" => subscription,
         "/aplinfo" => |_, _, _| {
-            Ok(json!([{"template": "debian-13-standard_13.1-2_amd64.tar.zst", "package": "debian-13-standard", "version": "13.1-2", "os": "debian-13", "section": "system", "type": "lxc", "headline": "Debian 13", "source": "lab"}]).into())
+            Ok(json!([{"template": TEMPLATE, "package": "debian-13-standard", "version": "13.1-2", "os": "debian-13", "section": "system", "type": "lxc", "headline": "Debian 13", "source": "lab"}]).into())
         },
         "/vzdump/defaults" => |_, _, _| {
             Ok(json!({"storage": "local", "mode": "snapshot", "compress": "0", "remove": 1, "prune-backups": "keep-all=1", "notification-mode": "auto"}).into())

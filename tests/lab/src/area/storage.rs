@@ -320,6 +320,7 @@ pub(super) fn write(shared: &Arc<Shared>, call: &Call<'_>) -> Option<Outcome> {
         ("DELETE", "/nodes/{node}/storage/{storage}/prunebackups") => return Some(prune::delete(shared, call)),
         ("POST", "/nodes/{node}/storage/{storage}/upload") => return Some(upload::receive(shared, call)),
         ("POST", "/nodes/{node}/storage/{storage}/download-url") => return Some(upload::fetch(shared, call)),
+        ("POST", "/nodes/{node}/aplinfo") => return Some(upload::template(shared, call)),
         ("POST", "/nodes/{node}/storage/{storage}/oci-registry-pull") => return Some(upload::pull(shared, call)),
         _ => return None,
     };

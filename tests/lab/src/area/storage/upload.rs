@@ -164,6 +164,31 @@ pub(super) fn fetch(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
 }
 
 /// Fetches a container image from a registry, as a task.
+/// Fetches a container template of the index, unless the storage has it.
+pub(super) fn template(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
+    let (storage, name) = (call.text("storage").to_owned(), call.text("template").to_owned());
+    shared.look(|cluster| {
+        let Some(held) = cluster.storages.get(&storage) else {
+            return Err(Refusal::failed(format!("storage '{storage}' does not exist")));
+        };
+        if !held.text("content").split(',').any(|content| content == "vztmpl") {
+            return Err(Refusal::failed(format!("storage '{storage}' does not support templates")));
+        }
+        if name == super::super::node::TEMPLATE { Ok(()) } else { Err(Refusal::failed("no such template")) }
+    })?;
+    Ok(worker::start(shared, call, "download", "", |worker| async move {
+        let held = format!("{storage}:vztmpl/{name}");
+        if worker.look(|cluster| cluster.volumes.iter().any(|volume| volume.id() == held)) {
+            worker.log("OK, got correct file already, no need to download".to_owned());
+            return Ok(Done::Fine);
+        }
+        worker.log(format!("downloading {name}"));
+        worker.step(Duration::from_secs(1)).await;
+        keep(&worker, (&storage, "vztmpl", &name), 64 << 20, || "No space left on device".to_owned())?;
+        Ok(Done::Fine)
+    }))
+}
+
 pub(super) fn pull(shared: &Arc<Shared>, call: &Call<'_>) -> Outcome {
     shared.look(|cluster| usable(cluster, call).map(|_| ()))?;
     let reference = call.text("reference").to_owned();
