@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::certificate::Certificate;
 use crate::client::Client;
+use crate::token::Token;
 
 /// A whole answer, from the status line on.
 pub type Bytes = Vec<u8>;
@@ -76,6 +77,19 @@ pub struct Upstream {
 impl Upstream {
     /// Starts both.
     pub async fn start(script: Script) -> Self {
+        Self::with(script, FrontOptions::default()).await
+    }
+
+    /// The same with a client whose token has these keys.
+    pub async fn granting(script: Script, keys: &Value) -> Self {
+        let token = Token::new("narrow", keys);
+        let options = FrontOptions { more_tokens: vec![token.entry], ..FrontOptions::default() };
+        let mut upstream = Self::with(script, options).await;
+        upstream.client = upstream.client.with_token(&token.secret);
+        upstream
+    }
+
+    async fn with(script: Script, options: FrontOptions) -> Self {
         serve::install_crypto();
         let (heads, script) = (Arc::default(), Arc::new(Mutex::new(script)));
         let (address, ca) = listen(Arc::clone(&heads), Arc::clone(&script)).await;
@@ -89,7 +103,7 @@ impl Upstream {
             "token_secret": "11111111-2222-3333-4444-555555555555",
         });
         let devices = Map::from_iter([("lab".to_owned(), device)]);
-        let front = Front::before(folder.path(), devices, FrontOptions::default()).await.unwrap();
+        let front = Front::before(folder.path(), devices, options).await.unwrap();
         let client = Client::new(&front.url(), front.reader());
         Self { client, heads, script, _front: front, _folder: folder }
     }

@@ -3,7 +3,7 @@
 
 mod reads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lab::{Front, FrontOptions, Lab};
 use pvegate::values::{Upid, VolumeId};
@@ -104,52 +104,49 @@ impl Cells {
     }
 }
 
-/// What the arguments of a call name, told from their roles alone.
-#[derive(Debug, Default)]
-struct Names {
+/// One kind of thing that the arguments of a call name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
     /// A guest, also by a volume or a task of one.
-    guest: bool,
-    node: bool,
-    storage: bool,
-    pool: bool,
-    network: bool,
-    /// A task or a volume of which the name does not tell the guest.
-    anything: bool,
+    Guest,
+    Node,
+    Storage,
+    Pool,
+    Network,
+    /// A task of which the id does not tell the guest.
+    Anything,
 }
 
-impl Names {
-    fn of(call: &Call) -> Self {
-        let mut names = Self::default();
-        let task = call.operation.params.iter().any(|parameter| parameter.role == Role::Task);
-        for (name, value) in &call.arguments {
-            let Some(parameter) = call.operation.parameter(name) else { continue };
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            match parameter.role {
-                Role::GuestTarget | Role::GuestSource | Role::GuestList | Role::GuestRef => names.guest = true,
-                // The samples name a task with its own node.
-                Role::Node if parameter.place == Place::Path && (task || by_vmid(call.operation)) => {}
-                Role::Node | Role::NodeList => names.node = true,
-                Role::Storage | Role::StorageList => names.storage = true,
-                Role::Pool => names.pool = true,
-                Role::Network => names.network = true,
-                Role::Volume => {
-                    names.storage = true;
-                    names.guest |= VolumeId::parse(&text).unwrap().owner().is_some();
-                }
-                Role::Task => {
-                    let upid = Upid::parse(&text).unwrap();
-                    let is_guests = upid.subject().parse::<u32>().is_ok();
-                    names.guest |= is_guests;
-                    names.anything |= !is_guests;
-                }
-                _ => {}
+/// What the arguments of a call name, told from their roles alone.
+fn named(call: &Call) -> BTreeSet<Named> {
+    let mut names = BTreeSet::new();
+    let task = call.operation.params.iter().any(|parameter| parameter.role == Role::Task);
+    for (name, value) in &call.arguments {
+        let Some(parameter) = call.operation.parameter(name) else { continue };
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match parameter.role {
+            Role::GuestTarget | Role::GuestSource | Role::GuestList | Role::GuestRef => _ = names.insert(Named::Guest),
+            // The samples name a task with its own node.
+            Role::Node if parameter.place == Place::Path && (task || by_vmid(call.operation)) => {}
+            Role::Node | Role::NodeList => _ = names.insert(Named::Node),
+            Role::Storage | Role::StorageList => _ = names.insert(Named::Storage),
+            Role::Pool => _ = names.insert(Named::Pool),
+            Role::Network => _ = names.insert(Named::Network),
+            Role::Volume => {
+                names.insert(Named::Storage);
+                names.extend(VolumeId::parse(&text).unwrap().owner().map(|_| Named::Guest));
             }
+            Role::Task => {
+                let subject = Upid::parse(&text).unwrap().subject().parse::<u32>();
+                names.insert(if subject.is_ok() { Named::Guest } else { Named::Anything });
+            }
+            _ => {}
         }
-        names
     }
+    names
 }
 
-/// Whether nothing in the path of a read, nor a column of its rows, tells whose the answer is.
+/// Whether nothing that a read has to name, nor a column of its rows, tells whose the answer is.
 fn is_nobodys(call: &Call) -> bool {
     let bound = call.operation.params.iter().any(|parameter| {
         let named = [
@@ -163,7 +160,7 @@ fn is_nobodys(call: &Call) -> bool {
             Role::Volume,
             Role::Task,
         ];
-        parameter.place == Place::Path && named.contains(&parameter.role)
+        parameter.required && named.contains(&parameter.role)
     });
     match call.operation.rows {
         Rows::All => true,

@@ -303,6 +303,7 @@ pub static OPERATIONS: [Operation; 78] = [
             Parameter::new("node", Place::Query, Kind::text(Value::Node), Role::Node).since(Release::R9_2),
         ],
         answer: Answer::Object(&[Field::new("frr-diff", "string"), Field::new("interfaces-diff", "string")]),
+        rows: Rows::All,
         permission: Permission::Perm { path: "/nodes/{node}", privs: &["Sys.Audit"], any: false, require_param: None },
         proxied: true,
         lane: Lane::Daemon,

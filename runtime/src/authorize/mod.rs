@@ -26,9 +26,7 @@ use crate::tokens::Principal;
 pub use low::{Write, low, needs_a_plan};
 pub use named::{Named, Network};
 pub use proof::Authorized;
-pub use reach::{
-    Known, NotReached, Reached, guest, guests, names, no_guest, none, takes_everything, task_guest, whole,
-};
+pub use reach::{Known, NotReached, Reached, guest, guests, names, no_guest, none, task_guest, whole};
 pub use read::{Asked, Fixed, Read, failed, reach, read};
 
 /// Whether the principal may use this tool: by its own name, or by that of a toolset that lists it. `*` stands for

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pvegate_generated::model::{Operation, Place, Rows};
-use pvegate_generated::terms::{Role, Subject};
+use pvegate_generated::terms::Subject;
 use serde_json::Value as Json;
 
 use crate::connection::Connection;
@@ -147,35 +146,6 @@ fn is_covered(guests: &Guests, inventory: &Inventory, vmid: Vmid) -> bool {
     }
 }
 
-/// Whether the path of an operation names something that a grant names too, so that what the operation answers
-/// belongs to that.
-pub fn is_bound(operation: &Operation) -> bool {
-    operation.params.iter().any(|parameter| {
-        parameter.place == Place::Path
-            && matches!(
-                parameter.role,
-                Role::GuestTarget
-                    | Role::GuestSource
-                    | Role::GuestRef
-                    | Role::Node
-                    | Role::Storage
-                    | Role::Pool
-                    | Role::Network
-                    | Role::Volume
-                    | Role::Task
-            )
-    })
-}
-
-/// Whether reading this takes the grant of every guest, because nothing tells whose the answer is.
-pub fn takes_everything(operation: &Operation) -> bool {
-    match operation.rows {
-        Rows::All => true,
-        Rows::Columns(_) | Rows::Bound => false,
-        Rows::NotAList => !is_bound(operation),
-    }
-}
-
 /// Whose a task is, as far as its id tells.
 enum Owner {
     Guest(Vmid),
@@ -237,4 +207,52 @@ pub fn whole(why: &str) -> Refusal {
         format!("{why}, so it takes a token whose grant covers every guest (`guests = [\"*\"]`)"),
         "Read or act on single guests, or ask an operator for a wider token.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use super::*;
+
+    fn upid(worker: &str, subject: &str) -> Upid {
+        Upid::parse(&format!("UPID:pve1:0008366C:01665026:638071CE:{worker}:{subject}:root@pam:")).unwrap()
+    }
+
+    #[test]
+    fn a_task_is_its_guests_or_its_nodes_or_for_who_reaches_everything() {
+        let grant = |guests: &[&str], nodes: &[&str]| {
+            let texts: Vec<String> = guests.iter().map(|text| (*text).to_owned()).collect();
+            let names = nodes.iter().map(|name| (*name).to_owned()).collect();
+            Grant {
+                guests: Guests::from_texts(&texts).unwrap(),
+                nodes: crate::grant::Scope::from_names(names).unwrap_or_default(),
+                ..Grant::all()
+            }
+        };
+        // None of the guests exists any more: their numbers decide.
+        let inventory = Some(Arc::new(Inventory::default()));
+        let (guest, node, all) = (grant(&["vmid:100"], &[]), grant(&["tag:ci"], &["pve1"]), grant(&["*"], &[]));
+        for (worker, subject, of_guest, of_node, of_all) in [
+            ("qmstart", "100", true, false, true),
+            ("vzdump", "100", true, false, true),
+            ("imgdel", "100@local", true, false, true),
+            ("resize", "100", true, false, true),
+            ("qmstart", "1000", false, false, true),
+            ("imgdel", "101@local", false, false, true),
+            ("aptupdate", "", false, true, false),
+            ("srvreload", "networking", false, false, true),
+            ("download", "noble.img", false, false, true),
+            ("vzdump", "", false, false, true),
+            ("startall", "", false, false, true),
+            ("bulk-start", "", false, false, true),
+            ("imgcopy", "", false, false, true),
+        ] {
+            let upid = upid(worker, subject);
+            for (grant, covers) in [(&guest, of_guest), (&node, of_node), (&all, of_all)] {
+                let known = Known { grant, inventory: inventory.clone().filter(|_| !grant.guests.is_all()) };
+                assert_eq!(known.covers_task(&upid), covers, "{worker} `{subject}` {grant:?}");
+            }
+        }
+    }
 }

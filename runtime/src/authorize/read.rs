@@ -7,9 +7,10 @@ use pvegate_generated::model::Operation;
 use pvegate_generated::terms::{Role, Tier};
 use serde_json::{Map, Value as Json};
 
+use super::decide::takes_everything;
 use super::reach::{self, Known};
 use super::rows::{self, Shown};
-use super::{Authorized, Named, NotReached, invalid, none, offered, takes_everything, whole};
+use super::{Authorized, Named, NotReached, invalid, none, offered, whole};
 use crate::args::{Args, Value, decode, decode_text};
 use crate::connection::Connection;
 use crate::grant::Grant;

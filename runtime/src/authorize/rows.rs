@@ -6,7 +6,8 @@ use pvegate_generated::model::{Operation, Row, Rows};
 use pvegate_generated::terms::{Role, Subject};
 use serde_json::{Map, Value as Json};
 
-use super::reach::{self, Known};
+use super::decide;
+use super::reach::Known;
 use crate::grant::Grant;
 use crate::pve::Reply;
 use crate::values::{Upid, scalar};
@@ -29,7 +30,7 @@ pub struct Filter<'a> {
     known: Known<'a>,
     /// Whose a row is; none where the answer is no list of such rows.
     columns: &'static [Row],
-    /// Whether the path names whose a row is that says nothing itself.
+    /// Whether the call names whose a row is that says nothing itself.
     is_bound: bool,
     /// Whether there are rows inside the answer: the members of a pool.
     has_members: bool,
@@ -96,7 +97,7 @@ impl<'a> Shown<'a> {
         Self::Covered(Filter {
             known,
             columns,
-            is_bound: reach::is_bound(operation),
+            is_bound: decide::is_bound(operation),
             has_members: has_members(operation),
             page,
         })

@@ -84,7 +84,7 @@ fn granted(principal: &Principal, operation: &Operation) -> &'static str {
     if !grant.tiers.allows(operation.tier) {
         return "no: the token lacks the tier";
     }
-    if operation.tier == Tier::Read && authorize::takes_everything(operation) && !grant.guests.is_all() {
+    if operation.tier == Tier::Read && authorize::decide::takes_everything(operation) && !grant.guests.is_all() {
         return "no: it takes a token for every guest";
     }
     "yes, on what the token reaches"

@@ -61,6 +61,50 @@ async fn pve_decides_what_the_token_may_do() {
     assert_eq!(upstream.sent(), [config]);
 }
 
+/// C028 and C018 by a token that reaches some guests: a pool that PVE does not show selects no guest, never all of them,
+/// and that is not called an empty pool. What exactly is not seen is for others to know.
+#[tokio::test]
+async fn a_selector_that_sees_nothing_selects_nothing() {
+    let rights = json!({"/vms": {"VM.Audit": 1}, "/vms/100": {"VM.Console": 1}, "/pool/team": {"Pool.Allocate": 1}});
+    for (rows, keys) in [
+        (guest(), json!({"guests": ["pool:team"]})),
+        (guest(), json!({"guests": ["tag:ci"]})),
+        (json!([]), json!({"guests": ["vmid:100"]})),
+    ] {
+        let upstream = Upstream::granting(Script::new(&rows).on(PERMISSIONS, data(&rights)), &keys).await;
+        let seen = upstream.client.tool("list_guests", json!({})).await.unwrap();
+        assert_eq!((&seen["total"], &seen["items"], &seen["partial"]), (&json!(0), &json!([]), &json!(true)), "{seen}");
+        let missing = seen["missing"].to_string();
+        assert!(missing.contains("may not show everything") && !missing.contains("/vms"), "{missing}");
+        let one = upstream.client.tool("get_guest", json!({"vmid": 100})).await.unwrap_err();
+        assert_eq!(one.code, "not_found");
+        assert!(one.message.contains("that this token reaches") && !one.text().contains("VM.Audit"), "{one:?}");
+        assert!(upstream.sent().is_empty(), "{:?}", upstream.sent());
+    }
+}
+
+/// C026 by such a token: what PVE lets the server read of the guest is for PVE to say.
+#[tokio::test]
+async fn pve_decides_also_about_the_guests_of_a_selector() {
+    let config = "GET /nodes/node-a/qemu/100/config";
+    let script = Script::new(&guest()).on(PERMISSIONS, data(&json!({}))).on(config, data(&json!({"name": "web"})));
+    let upstream = Upstream::granting(script, &json!({"guests": ["type:qemu"]})).await;
+    let read = upstream.client.read("lab", "GET /nodes/{node}/qemu/{vmid}/config", json!({"vmid": 100})).await.unwrap();
+    assert_eq!(read["item"]["name"], "web");
+    assert_eq!(upstream.sent(), [config]);
+}
+
+/// Entries that cannot be read may be guests of anybody: that there are some is said, and not how many.
+#[tokio::test]
+async fn what_cannot_be_read_is_not_counted_for_everybody() {
+    let rows =
+        json!([{"type": "qemu", "id": "qemu/x"}, {"type": "lxc"}, {"type": "qemu", "vmid": 100, "node": "node-a"}]);
+    let upstream = Upstream::granting(Script::new(&rows), &json!({"guests": ["vmid:100"]})).await;
+    let seen = upstream.client.tool("list_guests", json!({})).await.unwrap();
+    let missing = seen["missing"].to_string();
+    assert!(seen["total"] == 1 && missing.contains("some entries") && !missing.contains('2'), "{seen}");
+}
+
 /// C005: ids of tasks that have another form are shown as they are, and cost no other row.
 #[tokio::test]
 async fn tasks_with_odd_ids_stay_in_their_list() {
