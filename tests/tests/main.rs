@@ -34,3 +34,4 @@ mod tasks;
 mod tidy;
 mod token_command;
 mod tools;
+mod urls;

@@ -72,6 +72,7 @@ pub async fn low(
     let named = Named::by(&args);
     names(&principal.grant, connection.name(), &named)?;
     let reached = reach::guests(&principal.grant, &connection, &named).await.map_err(|not| not.into_refusal(state))?;
+    state.url_policy().check_call(&args).await?;
     Ok(Authorized::passed(Write { connection, args, named, guests: reached.guests }))
 }
 

@@ -28,6 +28,7 @@ use crate::connection::Connection;
 use crate::redact::{self, Redactor};
 use crate::store::Store;
 use crate::tokens::{Principal, Tokens};
+use crate::url_policy::UrlPolicy;
 use crate::waivers::Waivers;
 
 pub use reading::{Addressed, addressed, refusal, vmid};
@@ -44,6 +45,7 @@ pub struct State {
     audit: Audit,
     store: Arc<dyn Store>,
     work: Arc<Work>,
+    url_policy: UrlPolicy,
 }
 
 impl State {
@@ -69,6 +71,10 @@ impl State {
                 Err(problem) => problems.push(problem),
             }
         }
+        let url_policy = UrlPolicy::new(clusters.url_allow()).unwrap_or_else(|wrong| {
+            problems.extend(wrong.into_iter().map(|problem| format!("policy `url_allow`: {problem}")));
+            UrlPolicy::default()
+        });
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -82,6 +88,7 @@ impl State {
             audit: Audit::default(),
             store,
             work: Arc::default(),
+            url_policy,
         })
     }
 
@@ -110,6 +117,11 @@ impl State {
     /// Where calls, refusals and writes leave their lines.
     pub fn audit(&self) -> &Audit {
         &self.audit
+    }
+
+    /// Which addresses nodes may be made to contact.
+    pub fn url_policy(&self) -> &UrlPolicy {
+        &self.url_policy
     }
 
     /// All clusters, by name.

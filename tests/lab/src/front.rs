@@ -35,6 +35,8 @@ pub struct FrontOptions {
     pub port: u16,
     /// Reads that are offered on request only, and are to be offered here.
     pub opt_in: Vec<String>,
+    /// Hosts that nodes may be made to contact.
+    pub url_allow: Vec<String>,
     /// Another PVE API token than the one with all rights, `user@realm!name=secret`, for the first lab.
     pub pve_token: Option<String>,
     /// Limits of the HTTP side.
@@ -50,6 +52,7 @@ impl Default for FrontOptions {
         Self {
             port: 0,
             opt_in: Vec::new(),
+            url_allow: Vec::new(),
             pve_token: None,
             // Whoever tries something out, and every test, is faster than an agent ever is.
             limits: Limits {
@@ -84,10 +87,7 @@ impl Front {
         serve::install_crypto();
         let (clusters, tokens) = (folder.join("clusters.json"), folder.join("tokens.json"));
         let (reader, hash) = tokens::generate().context("the system gave no random bytes")?;
-        let mut policy = json!({});
-        if !options.opt_in.is_empty() {
-            policy = json!({"opt_in": options.opt_in});
-        }
+        let policy = json!({"opt_in": options.opt_in, "url_allow": options.url_allow});
         write_secret(&clusters, &json!({"version": 1, "devices": devices, "policy": policy}))?;
         let mut entries = vec![
             json!({"name": "reader", "hash": hash, "tools": ["*"], "clusters": ["*"], "guests": ["*"], "nodes": ["*"], "storages": ["*"], "pools": ["*"], "networks": ["*"]}),
