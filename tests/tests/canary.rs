@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::{Fault, FrontOptions, Lab, Options};
-use pvegate_generated::catalog;
+use pvegate_generated::catalog::{self, OPERATIONS};
 use pvegate_generated::model::Offered;
+use pvegate_generated::terms::Role;
+use pvegate_generated::tools::TOOLS;
 use serde_json::{Value, json};
 use tests::call::{self, Call};
 use tests::client::{Era, outcome};
@@ -232,9 +234,103 @@ async fn no_marked_value_leaves() {
             assert!(!body.contains(secret), "{asked} let a secret out: {body}");
         }
     }
+    let trail = std::fs::read_to_string(heard.site.front.audit_file()).unwrap();
+    for secret in [CANARY, &token, &reader] {
+        assert!(!trail.contains(secret), "a secret is in the audit log");
+    }
     let log = &capture.log;
     assert!(log.ours() > 300, "the log was not captured: {} lines", log.ours());
     assert!(log.found().is_empty(), "secrets were logged: {:#?}", log.found());
+}
+
+/// A secret that a caller gives.
+const GIVEN: &str = "walrus-given-6021";
+
+/// A token that may call every tool, on everything, as far as calls act at once.
+fn writer() -> (String, Value) {
+    let (secret, hash) = pvegate::tokens::generate().unwrap();
+    let tools: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+    let all = ["*"];
+    let entry = json!({
+        "name": "writer", "hash": hash, "tools": tools, "clusters": all, "guests": all, "nodes": all, "storages": all, "pools": all,
+        "networks": ["vmbr0"], "tiers": ["read", "low"], "owner": "ada",
+    });
+    (secret.expose().to_owned(), entry)
+}
+
+#[tokio::test]
+async fn no_secret_that_is_given_is_told_to_anybody() {
+    let capture = log::capture();
+    let (secret, entry) = writer();
+    let site = Site::with(quick(), FrontOptions { more_tokens: vec![entry], ..FrontOptions::default() }).await;
+    let client = site.client.with_token(&secret);
+    let [token, reader] = own_secrets(&site);
+    for needle in [GIVEN, &token, &reader, &secret] {
+        capture.log.look_for(needle);
+    }
+    let mut bodies = Vec::new();
+    // Under the name of every argument that holds a secret, to what takes it and to what does not.
+    let mut places = 0;
+    for operation in OPERATIONS {
+        for parameter in operation.params.iter().filter(|parameter| parameter.role == Role::Secret) {
+            places += 1;
+            let named = json!({"vmid": 100, "node": "pve1", parameter.name: GIVEN});
+            let one = json!({"operation": operation.name, "arguments": named});
+            let run = json!({"cluster": CLUSTER, "operation": operation.name, "arguments": named});
+            let read = json!({"cluster": CLUSTER, "reads": [one]});
+            for (tool, arguments) in [("read", read), ("run_operation", run)] {
+                bodies.push(client.raw("tools/call", json!({"name": tool, "arguments": arguments})).await.1);
+            }
+        }
+    }
+    assert!(places > 50, "{places} arguments hold secrets");
+    for tool in &TOOLS {
+        for name in ["password", "cipassword"] {
+            let arguments = json!({"cluster": CLUSTER, "node": "pve1", "vmid": 999, "storage": "local", name: GIVEN});
+            bodies.push(client.raw("tools/call", json!({"name": tool.name, "arguments": arguments})).await.1);
+        }
+    }
+    for body in &bodies {
+        assert!(!body.contains(GIVEN), "{body}");
+    }
+    // In place of whatever the audit log repeats.
+    for held in [&token, &reader, &secret] {
+        let named = json!({"vmid": held, "node": held, "upid": held, "storage": held});
+        let reads = json!([{"operation": "GET /nodes/{node}/storage/{storage}/status", "arguments": named}, {"operation": held}]);
+        for (tool, arguments) in [
+            ("read", json!({"cluster": CLUSTER, "reads": reads})),
+            ("get_guest", json!({"cluster": held, "vmid": held})),
+            ("wait_task", json!({"cluster": CLUSTER, "upid": held})),
+            (held.as_str(), named.clone()),
+        ] {
+            client.raw("tools/call", json!({"name": tool, "arguments": arguments})).await;
+        }
+        let known = site.client.with_token(&format!("{held}x"));
+        assert_eq!(known.raw("tools/list", json!({})).await.0, 401);
+    }
+    let trail = std::fs::read_to_string(site.front.audit_file()).unwrap();
+    assert!(trail.lines().count() > bodies.len(), "the audit log has a line for every call");
+    assert!(trail.contains("(hidden)"), "what was masked shows that it was");
+    for needle in [GIVEN, &token, &reader, &secret] {
+        let found = trail.lines().find(|line| line.contains(needle));
+        assert!(found.is_none(), "{found:?}");
+        // The store, with what stands beside it.
+        for file in kept(&site) {
+            let bytes = std::fs::read(&file).unwrap();
+            assert!(!bytes.windows(needle.len()).any(|part| part == needle.as_bytes()), "{}", file.display());
+        }
+    }
+    assert!(capture.log.found().is_empty(), "secrets were logged: {:#?}", capture.log.found());
+}
+
+/// Files that the server wrote: all but those that an operator or the lab did.
+fn kept(site: &Site) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(site.lab.directory()).unwrap().map(|entry| entry.unwrap().path());
+    let by_server = |path: &std::path::PathBuf| {
+        path.file_name()
+            .is_some_and(|name| ["pvegate.db", "audit."].iter().any(|own| name.to_string_lossy().starts_with(own)))
+    };
+    files.filter(by_server).collect()
 }
 
 /// Answers that are no answers.
