@@ -71,7 +71,7 @@ async fn a_list_with_an_entry_that_is_none_does_not_load() {
     let mut clusters: Value = serde_json::from_slice(&std::fs::read(site.front.clusters_file()).unwrap()).unwrap();
     clusters["policy"]["url_allow"] = json!(["https://downloads.example.org/", "*.example.org", "fine.example.org"]);
     std::fs::write(site.front.clusters_file(), clusters.to_string()).unwrap();
-    let config = Config::load(site.front.clusters_file(), None).unwrap();
+    let config = Config::load(site.front.clusters_file(), None, None).unwrap();
     let problems = State::new(config).unwrap_err();
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems.iter().all(|problem| problem.contains("url_allow")), "{problems:?}");

@@ -1,3 +1,5 @@
+//! Lines are whole, masked and short; a trail that fails says so.
+
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails may panic")]
 
 use std::io;

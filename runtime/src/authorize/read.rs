@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pvegate_generated::model::Operation;
-use pvegate_generated::terms::{Role, Tier};
+use pvegate_generated::terms::Tier;
 use serde_json::{Map, Value as Json};
 
 use super::decide::takes_everything;

@@ -1,3 +1,5 @@
+//! Which addresses pass, by a resolver that is a book.
+
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::collections::BTreeMap;
