@@ -1,8 +1,6 @@
 //! Calls that make a node contact an address: only one that the operator lists, and nothing is sent otherwise.
 
-use lab::FrontOptions;
-use pvegate::config::Config;
-use pvegate::server::State;
+use lab::{Front, FrontOptions, Lab};
 use serde_json::{Value, json};
 use tests::client::Refused;
 use tests::site::{CLUSTER, Site, all_opt_in, quick};
@@ -66,13 +64,11 @@ async fn only_what_is_listed_is_contacted() {
 }
 
 #[tokio::test]
-async fn a_list_with_an_entry_that_is_none_does_not_load() {
-    let site = Site::start().await;
-    let mut clusters: Value = serde_json::from_slice(&std::fs::read(site.front.clusters_file()).unwrap()).unwrap();
-    clusters["policy"]["url_allow"] = json!(["https://downloads.example.org/", "*.example.org", "fine.example.org"]);
-    std::fs::write(site.front.clusters_file(), clusters.to_string()).unwrap();
-    let config = Config::load(site.front.clusters_file(), None, None).unwrap();
-    let problems = State::new(config).unwrap_err();
-    assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(problems.iter().all(|problem| problem.contains("url_allow")), "{problems:?}");
+async fn a_list_with_an_entry_that_is_none_stops_the_start() {
+    let lab = Lab::start(quick()).await.unwrap();
+    let url_allow = ["https://downloads.example.org/", "*.example.org", "fine.example.org"].map(str::to_owned).to_vec();
+    let options = FrontOptions { url_allow, ..FrontOptions::default() };
+    let error = Front::start(&[(CLUSTER, &lab)], options).await.unwrap_err().to_string();
+    assert_eq!(error.matches("url_allow").count(), 2, "{error}");
+    assert!(error.contains("*.example.org") && !error.contains("fine.example.org"), "{error}");
 }
