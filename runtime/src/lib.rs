@@ -27,5 +27,6 @@ pub mod tokens;
 pub mod untrusted;
 pub mod url_policy;
 pub mod values;
+pub mod via;
 pub mod waivers;
 pub mod write;

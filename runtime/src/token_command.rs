@@ -13,6 +13,8 @@ use pvegate::server::known_tool;
 use pvegate::tokens::{Actor, Principal, TokenEditor};
 use serde_json::{Map, Value, json};
 
+use crate::end_time;
+
 /// When a change counts.
 const EFFECT: &str = "a running server knows it after SIGHUP (systemctl reload), or when it is started again";
 
@@ -194,27 +196,9 @@ fn is_later(end: Option<&str>, now: Option<SystemTime>) -> bool {
     }
 }
 
-/// A time as the file has it, from one with its zone or from a span that begins now.
+/// An end as the file has it.
 fn end_of(text: &str, now: DateTime<Utc>) -> Result<String> {
-    let written = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
-    let end = match DateTime::parse_from_rfc3339(text) {
-        Ok(time) => time.with_timezone(&Utc),
-        Err(_) => match span(text).and_then(|span| now.checked_add_signed(span)) {
-            Some(time) => time,
-            None => bail!("`{text}` is neither a time like 2027-01-31T12:00:00Z nor a span like 90d or 12h"),
-        },
-    };
-    ensure!(end > now, "{} is over already", written(end));
-    Ok(written(end))
-}
-
-fn span(text: &str) -> Option<chrono::TimeDelta> {
-    let (number, hours) = match text.strip_suffix('d') {
-        Some(days) => (days, 24),
-        None => (text.strip_suffix('h')?, 1),
-    };
-    let number: u32 = number.parse().ok().filter(|number| (1..=100_000).contains(number))?;
-    chrono::TimeDelta::try_hours(i64::from(number) * hours)
+    Ok(end_time::read(text, now)?.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
 fn words(scope: &Scope) -> String {

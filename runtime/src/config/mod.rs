@@ -12,7 +12,7 @@ pub use cluster_file::{ApiToken, Cluster, ClusterName, Clusters, Endpoint, Trust
 pub use credential_file::read_credential;
 pub use problem::{ConfigError, Problem};
 
-pub(crate) use credential_file::DOCUMENT_LIMIT;
+pub(crate) use credential_file::{DOCUMENT_LIMIT, SECRET_LIMIT};
 pub(crate) use document::{Document, Table};
 pub(crate) use problem::Problems;
 

@@ -29,6 +29,7 @@ pub use answer::{Answer, AnswerError, ToolList};
 pub use http::{HttpConfig, Running, ServeError, serve_http};
 pub use limits::Limits;
 pub use progress::Progress;
+pub(crate) use stdio::streams as stdio_streams;
 pub use stdio::{StdioError, serve_stdio};
 
 /// What the log's filter has to hold, whatever else it is set to: at its finer levels the SDK writes whole requests,

@@ -31,7 +31,12 @@ pub async fn serve_stdio<S: Surface>(
     view: View,
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
-    serve_streams(surface, principal, view, stop, stdio_pipes()).await
+    serve_streams(surface, principal, view, stop, streams()).await
+}
+
+/// Standard input and output, read without a thread that would outlive the server.
+pub(crate) fn streams() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
+    stdio_pipes()
 }
 
 /// The same over any pair of streams.

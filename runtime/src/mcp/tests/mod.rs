@@ -7,6 +7,7 @@ mod progress;
 mod protocol;
 mod refusals;
 mod stdio;
+mod via;
 
 use std::{
     sync::{

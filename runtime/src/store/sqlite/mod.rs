@@ -80,25 +80,17 @@ impl SqliteStore {
         Err(unfinished(path))
     }
 
-    /// Opens the store for an operator's command, beside a server that has it, and makes it if there is none.
-    pub async fn operate(path: &Path, about: &str) -> Result<Self, OpenError> {
+    /// Opens the store for an operator's command, beside the server that has it. It has to be there: one that was made in
+    /// the wrong place would freeze nothing.
+    pub async fn operate(path: &Path) -> Result<Self, OpenError> {
         files::check_folder(path)?;
-        for _ in 0..LOOKS {
-            if is_ready(path).await? {
-                return Self::new(path, Role::Operating, None, Some(connect(path, false).await?)).await;
-            }
-            match Lock::take(path, about)? {
-                // Let go as soon as it is made, so that a server can have it.
-                Lock::Taken(lock) => {
-                    let writer = Self::made(path).await?;
-                    drop(lock);
-                    return Self::new(path, Role::Operating, None, Some(writer)).await;
-                }
-                Lock::Held(_) => tokio::time::sleep(BETWEEN).await,
-                Lock::ReadOnly => break,
-            }
+        if !files::check(path)? {
+            return Err(OpenError::new(path, "does not exist; name the file that the server uses with --store"));
         }
-        Err(unfinished(path))
+        if !is_ready(path).await? {
+            return Err(OpenError::new(path, "is not one of this version; start the server with it first"));
+        }
+        Self::new(path, Role::Operating, None, Some(connect(path, false).await?)).await
     }
 
     /// The file, made if there is none, open to write.

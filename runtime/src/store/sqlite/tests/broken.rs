@@ -108,19 +108,22 @@ async fn the_second_process_reads_and_names_the_first() {
 }
 
 #[tokio::test]
-async fn an_operator_freezes_beside_the_server_and_before_it() {
+async fn an_operator_freezes_beside_the_server_and_without_one() {
     let (_folder, path) = place();
-    // Before any server: the store is made for it.
-    let early = SqliteStore::operate(&path, "pvegate freeze").await.unwrap();
-    early.freeze("ada", "not yet", None).await.unwrap();
+    let error = SqliteStore::operate(&path).await.map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("does not exist") && !path.exists(), "{error}");
     let server = SqliteStore::serve(&path, "the server").await.unwrap();
-    assert_eq!(server.held_by(), None, "a command has the lock only while it makes the store");
     let claim = claimed(&server).await;
+    let beside = SqliteStore::operate(&path).await.unwrap();
+    beside.freeze("ada", "why", None).await.unwrap();
     assert!(matches!(server.record_intent(&claim, 0, intent()).await, Err(StoreError::Frozen(_))));
-    let beside = SqliteStore::operate(&path, "pvegate unfreeze").await.unwrap();
+    drop(server);
+    let next = SqliteStore::serve(&path, "the next server").await.unwrap();
+    assert_eq!(next.held_by(), None, "a command does not keep a server from its store");
+    assert!(matches!(next.record_intent(&claim, 0, intent()).await, Err(StoreError::Frozen(_))));
     assert!(beside.unfreeze("ada").await.unwrap().is_some());
     assert!(beside.begin(wish("bot", None, "f")).await.is_err(), "a command changes no cluster");
-    let _sent = server.record_intent(&claim, 0, intent()).await.unwrap();
+    let _sent = next.record_intent(&claim, 0, intent()).await.unwrap();
 }
 
 #[tokio::test]
@@ -193,7 +196,7 @@ async fn what_is_no_store_of_this_version_is_not_used() {
         .await
         .unwrap();
     for error in [
-        SqliteStore::operate(store.path(), "a test").await.map(|_| ()).unwrap_err(),
+        SqliteStore::operate(store.path()).await.map(|_| ()).unwrap_err(),
         SqliteStore::serve(store.path(), "a test").await.map(|_| ()).unwrap_err(),
     ] {
         assert!(error.to_string().contains("newer"), "{error}");
