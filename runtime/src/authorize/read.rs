@@ -62,6 +62,8 @@ pub struct Asked<'a> {
     pub operation: &'static Operation,
     /// What is granted.
     pub grant: &'a Grant,
+    /// To whom.
+    pub principal: &'a str,
 }
 
 /// A read of which the grant covers everything that it names, with what of the answer is shown.
@@ -129,11 +131,11 @@ pub fn read<'a>(
             "describe_operation tells whether this token may run it, and how.",
         ));
     }
-    let grant = &principal.grant;
+    let Principal { grant, name, .. } = principal;
     if takes_everything(operation) && !grant.guests.is_all() {
         return Err(whole(&format!("{} does not tell whose it is that it answers", operation.name)));
     }
-    Ok(Authorized::passed(Asked { connection: connection.into_inner(), operation, grant }))
+    Ok(Authorized::passed(Asked { connection: connection.into_inner(), operation, grant, principal: name }))
 }
 
 /// The second stage: decodes the arguments by the cluster's release, finds the guest, and checks that the grant covers
@@ -144,7 +146,7 @@ pub async fn reach<'a>(
     arguments: &Map<String, Json>,
     fixed: Fixed,
 ) -> Result<Authorized<Read<'a>>, NotReached> {
-    let Asked { connection, operation, grant } = asked.get();
+    let Asked { connection, operation, grant, .. } = asked.get();
     let (cluster, refuse) = (connection.name(), NotReached::Refused);
     let mut arguments = arguments.clone();
     let known = if rows::is_filtered(grant, operation) {
@@ -171,7 +173,9 @@ pub async fn reach<'a>(
     let wrong = |error| refuse(invalid(state, &error));
     let mut args = decode(operation, &arguments, version.release).map_err(wrong)?;
     decode_text(&mut args, fixed).map_err(wrong)?;
-    let named = Named::by(&args);
+    let mut named = Named::by(&args);
+    let task = named.tasks.first().cloned();
+    leave_own_tasks(state, asked.get(), &mut named).await;
     reach::names(grant, cluster, &named).map_err(refuse)?;
     if let Some(network) = named.networks.iter().find(|network| !grant.networks.covers(&network.bridge, network.vlan)) {
         return Err(refuse(none(cluster, "network", &network.bridge)));
@@ -180,13 +184,12 @@ pub async fn reach<'a>(
     listed(asked.get(), &named).await?;
     // Last, so that names are looked up for nobody who may not read this anyway.
     state.url_policy().check_call(&args).await.map_err(refuse)?;
-    let task = named.tasks.iter().next().cloned();
     Ok(Authorized::passed(Read { connection: Arc::clone(connection), args, task, shown }))
 }
 
 /// The node of the guest that a read is about, if the grant covers the guest and it is of the right kind.
 async fn guests_node(asked: &Asked<'_>, arguments: &Map<String, Json>) -> Result<NodeName, NotReached> {
-    let Asked { connection, operation, grant } = asked;
+    let Asked { connection, operation, grant, .. } = asked;
     if arguments.contains_key("node") {
         return Err(NotReached::Refused(Refusal::new(
             "invalid_arguments",
@@ -204,6 +207,20 @@ async fn guests_node(asked: &Asked<'_>, arguments: &Map<String, Json>) -> Result
             Err(NotReached::Refused(other_kind(operation, guest.vmid.get(), guest.kind)))
         }
         _ => Ok(guest.node),
+    }
+}
+
+/// Who started a task through this server may see it through, whatever it works on. What the store cannot tell was
+/// started by somebody else.
+async fn leave_own_tasks(state: &State, asked: &Asked<'_>, named: &mut Named) {
+    let Asked { grant, principal, .. } = asked;
+    if grant.guests.is_all() && grant.nodes.is_all() {
+        return;
+    }
+    for upid in named.tasks.clone() {
+        if matches!(state.store().started_by(upid.as_str()).await, Ok(Some(by)) if by == **principal) {
+            named.tasks.remove(&upid);
+        }
     }
 }
 

@@ -89,7 +89,7 @@ async fn of_guest(
 }
 
 async fn send(state: &State, asked: &Asked<'_>, read: Authorized<Read<'_>>) -> Result<Reading, NotReached> {
-    let Asked { connection, operation, grant } = asked;
+    let Asked { connection, operation, grant, .. } = asked;
     let task = read.get().task().cloned();
     let failed = |error| authorize::failed(grant, connection.name(), task.as_ref(), error);
     let Reply { mut data, mut total, mut missing, .. } = Connection::get(read).await.map_err(failed)?;
@@ -114,7 +114,7 @@ pub(super) fn leaving(state: &State, operation: &Operation, mut data: Json) -> J
 
 /// Whether an empty list may only look empty, because the server's API token sees nothing.
 pub(super) async fn sight_of(state: &State, asked: &Asked<'_>, data: &Json) -> Vec<String> {
-    let Asked { connection, operation, grant } = asked;
+    let Asked { connection, operation, grant, .. } = asked;
     let Rows::Columns(columns) = operation.rows else { return Vec::new() };
     if data.as_array().is_none_or(|rows| !rows.is_empty()) {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! Tasks belong to the guest that they work on, else to their node; those over several guests to who reaches all.
 
-use lab::FrontOptions;
+use lab::{Arrange, FrontOptions};
 use serde_json::{Value, json};
 use tests::client::Client;
 use tests::site::{CLUSTER, Site, quick};
@@ -109,5 +109,36 @@ async fn the_tasks_of_a_node_are_its_own() {
         // Neither was ever run, which only those learn who might have.
         assert_eq!(refused.code, "not_found");
         assert_eq!(site.sent().len(), usize::from(may), "{upid}");
+    }
+}
+
+/// What a principal started it may follow, also when its grant does not tell any more; others with the same grant may
+/// not.
+#[tokio::test]
+async fn who_started_a_task_sees_it_through() {
+    let keys = json!({"tools": ["gateway", "tasks"], "tiers": ["low"], "guests": ["tag:linux"]});
+    let (site, [starter, other]) = Site::granting([keys.clone(), keys]).await;
+    let call = json!({
+        "cluster": CLUSTER,
+        "operation": "POST /nodes/{node}/qemu/{vmid}/snapshot",
+        "arguments": {"vmid": 101, "snapname": "seen"},
+    });
+    let started = starter.tool("run_operation", call).await.unwrap();
+    let upid = started["upid"].as_str().unwrap();
+    let ask = async |client: &Client, tool: &str| {
+        let mut arguments = json!({"cluster": CLUSTER, "upid": upid});
+        if tool != "wait_task" {
+            arguments["node"] = json!("pve1");
+        }
+        client.tool(tool, arguments).await
+    };
+    assert!(ask(&other, "wait_task").await.is_ok(), "both reach the guest");
+    // It loses its tag, and what was known of it is dropped with the end of its task.
+    site.lab.arrange(Arrange::Guest { vmid: 101, kind: "qemu".to_owned(), config: json!({"name": "plain"}) });
+    ask(&starter, "wait_task").await.unwrap();
+    for tool in ["wait_task", "get_task_status", "get_task_log"] {
+        assert!(ask(&starter, tool).await.is_ok(), "{tool}");
+        let refused = ask(&other, tool).await.unwrap_err();
+        assert_eq!(refused.code, "not_found", "{tool}: {refused:?}");
     }
 }
