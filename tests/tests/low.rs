@@ -1,10 +1,17 @@
 //! Low operations through the running server: what is sent, what is recorded, and what the caller is told.
 
 mod each;
+mod guests;
+mod keys;
+mod lost;
 
 use serde_json::{Value, json};
 use tests::client::Refused;
 use tests::site::{CLUSTER, Site};
+
+const CONFIG: &str = "PUT /nodes/{node}/qemu/{vmid}/config";
+const SNAPSHOT: &str = "POST /nodes/{node}/qemu/{vmid}/snapshot";
+const START: &str = "POST /nodes/{node}/qemu/{vmid}/status/start";
 
 /// Runs an operation by its name.
 async fn run(site: &Site, operation: &str, arguments: Value) -> Result<Value, Refused> {

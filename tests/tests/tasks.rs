@@ -58,7 +58,7 @@ async fn until(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 /// Sends a write to the lab, past pvegate, and answers its data.
-async fn write(lab: &Lab, path: &str, form: &str) -> Value {
+pub(crate) async fn write(lab: &Lab, path: &str, form: &str) -> Value {
     pvegate::serve::install_crypto();
     let ca = reqwest::Certificate::from_pem(lab.ca_pem().as_bytes()).unwrap();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([ca]).build().unwrap();
