@@ -135,7 +135,7 @@ async fn stopping_waits_for_what_is_under_way() {
     stop.await.unwrap();
     // The answer may have come before the connection ended, or not.
     drop(call.await);
-    let store = SqliteStore::operate(&lab.directory().join("pvegate.db"), "a test").await.unwrap();
+    let store = SqliteStore::operate(&lab.directory().join("pvegate.db")).await.unwrap();
     let change = store.keyed("operator", "k").await.unwrap().unwrap();
     assert_eq!(change.state.name(), "applied", "{change:#?}");
 }
@@ -194,7 +194,7 @@ async fn a_change_of_nothing_is_refused() {
 #[tokio::test]
 async fn nothing_is_sent_while_all_is_frozen() {
     let site = Site::low().await;
-    let store = SqliteStore::operate(&site.lab.directory().join("pvegate.db"), "a test").await.unwrap();
+    let store = SqliteStore::operate(&site.lab.directory().join("pvegate.db")).await.unwrap();
     store.freeze("ada", "a fire in the room", None).await.unwrap();
     let refused = site.client.tool("start_vm", start(118, "k")).await.unwrap_err();
     assert_eq!(refused.code, "frozen");
