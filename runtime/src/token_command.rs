@@ -1,6 +1,8 @@
 //! `pvegate token`: makes, shows, changes and ends tokens in the token file. A secret is printed once, alone, on
 //! standard output; everything else goes to standard error.
 
+mod scopes;
+
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -8,12 +10,11 @@ use std::time::SystemTime;
 use anyhow::{Result, bail, ensure};
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
-use pvegate::grant::Scope;
-use pvegate::server::known_tool;
 use pvegate::tokens::{Actor, Principal, TokenEditor};
 use serde_json::{Map, Value, json};
 
 use crate::end_time;
+use scopes::Scopes;
 
 /// When a change counts.
 const EFFECT: &str = "a running server knows it after SIGHUP (systemctl reload), or when it is started again";
@@ -39,12 +40,8 @@ enum Command {
         /// For a person's own token: who.
         #[arg(long)]
         person: Option<String>,
-        /// Tools and toolsets, with commas; `*` for all that change nothing.
-        #[arg(long, value_delimiter = ',', required = true)]
-        tools: Vec<String>,
-        /// Clusters, with commas; `*` for all.
-        #[arg(long, value_delimiter = ',', required = true)]
-        clusters: Vec<String>,
+        #[command(flatten)]
+        scopes: Box<Scopes>,
         /// When it ends: a time with its zone (2027-01-31T12:00:00Z), or from now (90d, 12h).
         #[arg(long)]
         expires: Option<String>,
@@ -56,17 +53,13 @@ enum Command {
         /// Its name.
         name: String,
     },
-    /// Changes what a token reaches, and not its secret.
+    /// Changes what a token reaches, and not its secret; what is left out stays as it is.
     SetScopes {
         /// Its name.
         name: String,
-        /// Tools and toolsets, with commas; as they are if left out.
-        #[arg(long, value_delimiter = ',')]
-        tools: Vec<String>,
-        /// Clusters, with commas; as they are if left out.
-        #[arg(long, value_delimiter = ',')]
-        clusters: Vec<String>,
-        /// When it ends; as it is if left out, `never` to take the end away.
+        #[command(flatten)]
+        scopes: Box<Scopes>,
+        /// When it ends; `never` to take the end away.
         #[arg(long)]
         expires: Option<String>,
         /// Do not ask before the token reaches more than it did.
@@ -90,21 +83,19 @@ pub fn run(token: Token) -> Result<()> {
     let editor = TokenEditor::open(&token.tokens)?;
     let file = token.tokens.display();
     match token.command {
-        Command::Add { name, owner, person, tools, clusters, expires } => {
-            check_tools(&tools)?;
+        Command::Add { name, owner, person, scopes, expires } => {
+            let grant = scopes.new_grant()?;
             let mut entry: Map<String, Value> = Map::new();
             let mut put = |key: &str, value: Value| entry.insert(key.to_owned(), value);
             put("name", json!(name));
             put("actor_type", json!(if person.is_some() { "human" } else { "agent" }));
-            put("tools", json!(tools));
-            put("clusters", json!(clusters));
             for (key, value) in [("owner", owner), ("person", person)] {
                 value.map(|value| put(key, json!(value)));
             }
             if let Some(end) = expires {
                 put("expires", json!(end_of(&end, now())?));
             }
-            let secret = editor.insert(entry)?;
+            let secret = editor.insert(entry, &grant)?;
             eprintln!("Token `{name}` is in {file}; {EFFECT}. Its secret, which is shown only now:");
             println!("{}", secret.expose());
         }
@@ -119,35 +110,32 @@ pub fn run(token: Token) -> Result<()> {
                 println!("{key}: {value}");
             }
         }
-        Command::SetScopes { name, tools, clusters, expires, yes } => {
-            check_tools(&tools)?;
+        Command::SetScopes { name, scopes, expires, yes } => {
             let principal = find(&editor, &name)?;
-            let mut wider = Vec::new();
-            let mut keys: Vec<(&str, Option<Value>)> = Vec::new();
-            for (key, given, now) in
-                [("tools", tools, &principal.grant.tools), ("clusters", clusters, &principal.grant.clusters)]
-            {
-                if given.is_empty() {
-                    continue;
-                }
-                if is_wider(&given, now) {
-                    wider.push(format!("{key} {} instead of {}", given.join(", "), words(now)));
-                }
-                keys.push((key, Some(json!(given))));
-            }
+            let grant = if scopes.is_empty() { None } else { Some(scopes.over(&principal.grant)?) };
+            let mut wider = grant.as_ref().map(|grant| scopes::wider(grant, &principal.grant)).unwrap_or_default();
+            let mut ends = None;
             if let Some(end) = expires {
                 let end = if end == "never" { None } else { Some(end_of(&end, now())?) };
                 if is_later(end.as_deref(), principal.expires) {
                     wider.push(format!("until {} instead of {}", end.as_deref().unwrap_or("ever"), until(principal)));
                 }
-                keys.push(("expires", end.map(Value::from)));
+                ends = Some(end);
             }
-            ensure!(!keys.is_empty(), "nothing to change: give --tools, --clusters or --expires");
+            ensure!(
+                grant.is_some() || ends.is_some(),
+                "nothing to change: give what it is to reach (--tools, --guests, … as in --help) or --expires"
+            );
             if !wider.is_empty() && !yes {
                 ask(&format!("Token `{name}` would reach more than it did: {}.", wider.join("; ")))?;
             }
-            editor.change(&name, keys)?;
+            let seeds = editor.change(&name, grant.as_ref(), ends)?;
             eprintln!("Token `{name}` is changed in {file}, its secret is not; {EFFECT}.");
+            if seeds {
+                eprintln!(
+                    "It was an entry of rust-proxmoxmcp's. It has pvegate's keys now and reaches what `pvegate token show {name}` lists; names that mean nothing here are gone."
+                );
+            }
         }
         Command::Rotate { name } => {
             let secret = editor.rotate(&name)?;
@@ -168,23 +156,11 @@ fn now() -> DateTime<Utc> {
     SystemTime::now().into()
 }
 
-/// A name that means nothing would be found at the next start only.
-fn check_tools(tools: &[String]) -> Result<()> {
-    match tools.iter().find(|tool| *tool != "*" && !known_tool(tool)) {
-        Some(tool) => bail!("there is no tool or toolset `{tool}`; docs/tools.md lists them"),
-        None => Ok(()),
-    }
-}
-
 fn find<'a>(editor: &'a TokenEditor, name: &str) -> Result<&'a Principal> {
     match editor.tokens().principals().find(|principal| principal.name == name) {
         Some(principal) => Ok(principal),
         None => bail!("there is no token `{name}`; `pvegate token list` shows them"),
     }
-}
-
-fn is_wider(given: &[String], now: &Scope) -> bool {
-    !now.is_all() && given.iter().any(|name| !now.allows(name))
 }
 
 fn is_later(end: Option<&str>, now: Option<SystemTime>) -> bool {
@@ -201,10 +177,6 @@ fn end_of(text: &str, now: DateTime<Utc>) -> Result<String> {
     Ok(end_time::read(text, now)?.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
-fn words(scope: &Scope) -> String {
-    if scope.is_all() { "*".to_owned() } else { scope.names().collect::<Vec<_>>().join(", ") }
-}
-
 fn until(principal: &Principal) -> String {
     principal.expires.map_or_else(
         || "no end".to_owned(),
@@ -219,17 +191,21 @@ fn facts(principal: &Principal) -> Vec<(&'static str, String)> {
         Actor::Human { person } => person.clone(),
     };
     let over = principal.expires.is_some_and(|end| end <= SystemTime::now());
-    vec![
-        ("name", principal.name.clone()),
-        ("who", who),
-        ("tools", words(&principal.grant.tools)),
-        ("clusters", words(&principal.grant.clusters)),
-        ("until", format!("{}{}", until(principal), if over { " (over)" } else { "" })),
-    ]
+    let mut facts = vec![("name", principal.name.clone()), ("who", who)];
+    facts.extend(scopes::facts(&principal.grant));
+    facts.push(("until", format!("{}{}", until(principal), if over { " (over)" } else { "" })));
+    facts
 }
 
+/// The most important of it.
 fn line(principal: &Principal) -> String {
-    facts(principal).into_iter().map(|(_, value)| value).collect::<Vec<_>>().join("  ")
+    let brief = ["name", "who", "tools", "clusters", "guests", "tiers", "until"];
+    facts(principal)
+        .into_iter()
+        .filter(|(key, _)| brief.contains(key))
+        .map(|(_, value)| value)
+        .collect::<Vec<_>>()
+        .join("  ")
 }
 
 /// Only a person at a terminal can say yes.

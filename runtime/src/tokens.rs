@@ -3,12 +3,11 @@
 //! A scope that this version does not enforce is an error when the file is loaded: ignoring it would
 //! give a token more than its owner wrote.
 
-use crate::config::{Clusters, ConfigError, Document, Problems, Table};
-use crate::grant::{Caps, Grant, Guests, Networks, Scope, Selector, Tiers};
+use crate::config::{Clusters, ConfigError, Document, Problems};
+use crate::grant::{Grant, Scope, Selector};
 use crate::values::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,9 @@ use std::time::SystemTime;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
 mod edit;
+mod entry;
+mod seed;
+mod slow;
 #[cfg(test)]
 mod tests;
 
@@ -64,6 +66,9 @@ pub enum AuthError {
     /// Its time is over.
     #[error("the token `{0}` has expired; ask the operator for a new one")]
     Expired(String),
+    /// Other comparisons that are slow have to end first.
+    #[error("the server compares other tokens whose comparison is slow; send the request again")]
+    Busy,
 }
 
 /// All tokens of this server.
@@ -75,8 +80,33 @@ pub struct Tokens {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    digest: [u8; 32],
+    check: Check,
     principal: Arc<Principal>,
+}
+
+/// By what an entry's secret is recognised.
+#[derive(Clone, Debug)]
+enum Check {
+    Digest([u8; 32]),
+    Slow(Arc<slow::SlowHash>),
+}
+
+impl Check {
+    /// The secret's digest; of a slow hash only once the secret was seen.
+    fn digest(&self) -> Option<&[u8; 32]> {
+        match self {
+            Self::Digest(digest) => Some(digest),
+            Self::Slow(hash) => hash.seen(),
+        }
+    }
+
+    fn same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Digest(one), Self::Digest(other)) => one == other,
+            (Self::Slow(one), Self::Slow(other)) => one == other,
+            _ => false,
+        }
+    }
 }
 
 impl Tokens {
@@ -91,12 +121,15 @@ impl Tokens {
         }
         let mut entries: Vec<Entry> = Vec::new();
         for (at, item) in items.into_iter().enumerate() {
-            let Some(entry) = read_entry(at, item, &mut problems) else { continue };
+            let Some(entry) = entry::read(at, item, &mut problems) else { continue };
             let name = &entry.principal.name;
+            if let Check::Slow(_) = entry.check {
+                tracing::warn!(token = %name, "this token is stored as an argon2 hash, which is slow to compare; `pvegate token rotate` gives it a secret that is not");
+            }
             if entries.iter().any(|other| other.principal.name == *name) {
                 problems.at(format!("token `{name}`"), "another token has the same name");
             }
-            if entries.iter().any(|other| other.digest == entry.digest) {
+            if entries.iter().any(|other| other.check.same_as(&entry.check)) {
                 problems.at(format!("token `{name}`"), "another token has the same secret; make a new one");
             }
             entries.push(entry);
@@ -104,18 +137,41 @@ impl Tokens {
         problems.finish(Self { file: path.to_owned(), entries })
     }
 
-    /// Whose secret this is. Every entry is compared, whichever matches.
+    /// Whose secret this is. Every entry is compared, whichever matches; one with a slow hash only if its secret was
+    /// seen by `authenticate_slowly`.
     pub fn authenticate(&self, bearer: &str, now: SystemTime) -> Result<Arc<Principal>, AuthError> {
         let presented = digest(bearer);
         let mut found = u64::MAX;
         for (at, entry) in (0_u64..).zip(&self.entries) {
-            let same: Choice = entry.digest.ct_eq(&presented);
+            let same = entry.check.digest().map_or(Choice::from(0), |digest| digest.ct_eq(&presented));
             found.conditional_assign(&at, same);
         }
         let entry = usize::try_from(found).ok().and_then(|at| self.entries.get(at)).ok_or(AuthError::Unknown)?;
-        match entry.principal.expires {
-            Some(end) if end <= now => Err(AuthError::Expired(entry.principal.name.clone())),
-            _ => Ok(Arc::clone(&entry.principal)),
+        accept(&entry.principal, now)
+    }
+
+    /// The same for entries with a slow hash, one secret at a time in the whole process; `None` where it is of no such
+    /// entry. What is recognised is recognised by `authenticate` from then on.
+    pub async fn authenticate_slowly(
+        &self,
+        bearer: &str,
+        now: SystemTime,
+    ) -> Option<Result<Arc<Principal>, AuthError>> {
+        let entries: Vec<_> = self
+            .entries
+            .iter()
+            .filter_map(|entry| match &entry.check {
+                Check::Slow(hash) => Some((Arc::clone(hash), Arc::clone(&entry.principal))),
+                Check::Digest(_) => None,
+            })
+            .collect();
+        if entries.is_empty() {
+            return None;
+        }
+        match slow::find(entries, Secret::new(bearer.to_owned())).await {
+            Ok(principal) => Some(accept(&principal, now)),
+            Err(AuthError::Unknown) => None,
+            Err(busy) => Some(Err(busy)),
         }
     }
 
@@ -179,6 +235,14 @@ impl Tokens {
     }
 }
 
+/// The principal, unless its time is over.
+fn accept(principal: &Arc<Principal>, now: SystemTime) -> Result<Arc<Principal>, AuthError> {
+    match principal.expires {
+        Some(end) if end <= now => Err(AuthError::Expired(principal.name.clone())),
+        _ => Ok(Arc::clone(principal)),
+    }
+}
+
 /// A new bearer secret of 256 bits from the operating system, and what the token file stores of it.
 pub fn generate() -> Result<(Secret, String), getrandom::Error> {
     let mut bytes = zeroize::Zeroizing::new([0_u8; 32]);
@@ -212,180 +276,4 @@ pub(crate) fn hex_digest(digits: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok()?;
     }
     Some(bytes)
-}
-
-/// `sha256:` with hex digits, or with base64 as the seed's older files have it.
-fn read_hash(text: &str) -> Option<[u8; 32]> {
-    let rest = text.strip_prefix("sha256:")?;
-    hex_digest(rest).or_else(|| URL_SAFE_NO_PAD.decode(rest).ok()?.try_into().ok())
-}
-
-const KNOWN: &[&str] = &[
-    "name",
-    "hash",
-    "tools",
-    "clusters",
-    "guests",
-    "nodes",
-    "storages",
-    "pools",
-    "networks",
-    "tiers",
-    "max_memory_mib",
-    "max_disk_gib",
-    "max_guests",
-    "max_snapshots",
-    "actor_type",
-    "owner",
-    "person",
-    "expires",
-    "created_at",
-    "provider",
-    "provider_tier",
-    "on_behalf_of",
-];
-
-/// Scopes that other versions and the seed's files have, and that this one cannot keep.
-const NOT_ENFORCED: &[&str] = &["grant", "actions", "caps", "operations", "urls", "oidc_subject"];
-
-/// Other spellings of `clusters` in the seed's files.
-const CLUSTER_SPELLINGS: &[&str] = &["clusters", "devices", "routers", "targets"];
-
-fn read_entry(at: usize, item: Value, problems: &mut Problems) -> Option<Entry> {
-    let named = item.get("name").and_then(Value::as_str).map(|name| crate::untrusted::shown(name, 80));
-    let place = named.map_or_else(|| format!("token {}", at + 1), |name| format!("token `{name}`"));
-    let mut table = Table::new(place.clone(), item, problems)?;
-    for key in NOT_ENFORCED {
-        if table.take(key).is_some() {
-            problems.at(table.place(key), "this version does not enforce that scope yet, so the token would reach more than it says; leave it out or use a version that has it");
-        }
-    }
-    let name = table.text("name", problems);
-    match &name {
-        None => problems.at(table.place("name"), "is missing"),
-        Some(name)
-            if name.len() > 128
-                || !name
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@')) =>
-        {
-            problems.at(table.place("name"), "letters, digits, `-`, `_`, `.` and `@`, at most 128");
-        }
-        Some(_) => {}
-    }
-    let hash = table.text("hash", problems).as_deref().and_then(read_hash);
-    if hash.is_none() {
-        problems.at(table.place("hash"), "has to be `sha256:` and the 64 hex digits of the bearer secret's SHA-256");
-    }
-    let tools = scope(&mut table, "tools", problems);
-    let spelling = CLUSTER_SPELLINGS.iter().copied().find(|key| table.has(key)).unwrap_or("clusters");
-    let clusters = scope(&mut table, spelling, problems);
-    let guests = listed(&mut table, "guests", Guests::from_texts, problems);
-    let nodes = names(&mut table, "nodes", problems);
-    let storages = names(&mut table, "storages", problems);
-    let pools = names(&mut table, "pools", problems);
-    let networks = listed(&mut table, "networks", Networks::from_texts, problems);
-    let tiers = listed(&mut table, "tiers", Tiers::from_texts, problems);
-    let caps = Caps {
-        max_memory_mib: table.number("max_memory_mib", problems),
-        max_disk_gib: table.number("max_disk_gib", problems),
-        max_guests: table.number("max_guests", problems),
-        max_snapshots: table.number("max_snapshots", problems),
-    };
-    let actor = actor(&mut table, problems);
-    let expires = expires(&mut table, problems);
-    for key in ["created_at", "provider", "provider_tier"] {
-        // Provenance of the seed's files; it decides nothing here.
-        table.text(key, problems);
-    }
-    table.finish(KNOWN, problems);
-    Some(Entry {
-        digest: hash?,
-        principal: Arc::new(Principal {
-            name: name?,
-            actor: actor?,
-            grant: Grant {
-                tools: tools?,
-                clusters: clusters?,
-                guests: guests?,
-                nodes: nodes?,
-                storages: storages?,
-                pools: pools?,
-                networks: networks?,
-                tiers: tiers?,
-                caps,
-            },
-            expires,
-        }),
-    })
-}
-
-fn scope(table: &mut Table, key: &str, problems: &mut Problems) -> Option<Scope> {
-    if !table.has(key) {
-        problems.at(table.place(key), "is missing; list names, or `*` for all");
-        return None;
-    }
-    let names = table.texts(key, problems)?;
-    Scope::from_names(names).map_err(|message| problems.at(table.place(key), message)).ok()
-}
-
-/// A list of names that may be absent, which grants nothing.
-fn names(table: &mut Table, key: &str, problems: &mut Problems) -> Option<Scope> {
-    listed(table, key, |names| Scope::from_names(names.to_vec()), problems)
-}
-
-/// A list that may be absent, which grants nothing. An empty one is a mistake.
-fn listed<T: Default>(
-    table: &mut Table,
-    key: &str,
-    read: impl FnOnce(&[String]) -> Result<T, String>,
-    problems: &mut Problems,
-) -> Option<T> {
-    if !table.has(key) {
-        return Some(T::default());
-    }
-    let texts = table.texts(key, problems)?;
-    if texts.is_empty() {
-        problems.at(table.place(key), "is empty; leave it out to grant nothing of it, or write `*` for all");
-        return None;
-    }
-    read(&texts).map_err(|message| problems.at(table.place(key), message)).ok()
-}
-
-fn actor(table: &mut Table, problems: &mut Problems) -> Option<Actor> {
-    let kind = table.text("actor_type", problems);
-    let person = table.text("person", problems);
-    let seeds_owner = table.text("on_behalf_of", problems);
-    let owner = table.text("owner", problems).or(seeds_owner);
-    match kind.as_deref() {
-        None | Some("agent" | "unknown") => {
-            if person.is_some() {
-                problems.at(
-                    table.place("person"),
-                    "is for human tokens; write `owner` for the person who answers for an agent",
-                );
-            }
-            Some(Actor::Agent { owner })
-        }
-        Some("human") => {
-            if person.is_none() {
-                problems.at(table.place("person"), "is missing: a human token says whose it is");
-            }
-            Some(Actor::Human { person: person? })
-        }
-        Some(_) => {
-            problems.at(table.place("actor_type"), "has to be `agent` or `human`");
-            None
-        }
-    }
-}
-
-fn expires(table: &mut Table, problems: &mut Problems) -> Option<SystemTime> {
-    let text = table.text("expires", problems)?;
-    let parsed = crate::config::time(&text);
-    if parsed.is_none() {
-        problems.at(table.place("expires"), "has to be a time with its zone, like 2027-01-31T12:00:00Z");
-    }
-    // An unreadable expiry is reported above; the entry is never used then.
-    parsed
 }

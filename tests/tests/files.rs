@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use std::sync::Arc;
 
+use lab::FrontOptions;
 use pvegate::audit::Audit;
 use pvegate::config::Config;
 use pvegate::mcp::HttpConfig;
@@ -13,7 +14,8 @@ use pvegate::store::SqliteStore;
 use pvegate::tokens;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tests::site::{Site, quick};
+use tests::client::Client;
+use tests::site::{CLUSTER, Site, quick};
 
 /// A folder with both files, right except for what a test changes.
 struct Files {
@@ -68,7 +70,9 @@ impl Files {
 
     /// What the operator reads; empty if the server starts.
     async fn start(&self) -> String {
-        let config = match Config::load(&self.path("clusters.json"), Some(&self.path("tokens.json")), None) {
+        let waivers = Some(self.path("waivers.json")).filter(|path| path.symlink_metadata().is_ok());
+        let (clusters, tokens) = (self.path("clusters.json"), self.path("tokens.json"));
+        let config = match Config::load(&clusters, Some(&tokens), waivers.as_deref()) {
             Ok(config) => config,
             Err(error) => return error.to_string(),
         };
@@ -100,7 +104,7 @@ async fn files_in_order_start() {
 #[tokio::test]
 async fn a_scope_that_is_not_enforced() {
     let files = Files::new().await;
-    for (key, value) in [("caps", json!({})), ("grant", json!({})), ("operations", json!(["GET /nodes"]))] {
+    for (key, value) in [("caps", json!({})), ("operations", json!(["GET /nodes"]))] {
         files.write_tokens(json!({key: value}));
         files.refuses(&["tokens.json", "reader", key, "does not enforce"]).await;
     }
@@ -186,7 +190,7 @@ async fn an_opt_in_that_asks_for_nothing() {
 async fn problems_of_both_files_are_told_together() {
     let files = Files::new().await;
     files.write("clusters.json", "{}");
-    files.write_tokens(json!({"guests": ["*"]}));
+    files.write_tokens(json!({"guests": ["600"]}));
     files.refuses(&["clusters.json", "devices", "tokens.json", "guests"]).await;
 }
 
@@ -199,4 +203,82 @@ async fn an_address_that_others_can_reach() {
     let store = Arc::new(SqliteStore::serve(&folder.path().join("pvegate.db"), "a test").await.unwrap());
     let error = serve::http(config, http, Audit::default(), store).await.unwrap_err().to_string();
     assert!(error.contains("0.0.0.0:0") && error.contains("loopback"), "{error}");
+}
+
+/// A waiver file as the documentation of rust-proxmoxmcp prints it.
+const SEEDS_WAIVERS: &str = r#"{
+
+"version": 1, "waivers": [ { "cluster": "pve3", "vmid": 905, "until": "2026-12-31T23:59:59Z", "reason": "decommission per CHG-1234", "ticket": "CHG-1234", "ops": ["destroy_guest"], "principal": "ops-token" } ] }
+"#;
+
+/// `password`, as the reference implementation of argon2 hashes it.
+const SLOW_HASH: &str = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+
+/// Token entries in rust-proxmoxmcp's keys: of a digest and of an older hash, narrowed and not.
+fn seeds_tokens(cluster: &str) -> Vec<Value> {
+    let digest = |secret| tokens::stored_hash(secret);
+    vec![
+        json!({"name": "ops-token", "hash": digest("of-ops"), "devices": [cluster], "tools": ["get_vms", "get_vm_config", "stop_vm", "plan_proxmox_destroy", "delete_vm"], "actor_type": "agent", "on_behalf_of": "ada", "provider": "x", "provider_tier": "private", "created_at": "2026-07-12T10:00:00Z"}),
+        json!({"name": "older", "hash": SLOW_HASH, "devices": [cluster], "tools": ["*"], "grant": {"vmid_ranges": ["100-101"]}}),
+    ]
+}
+
+#[tokio::test]
+async fn files_of_the_seed_start_as_they_are() {
+    let files = Files::new().await;
+    let token = files.lab.full_token();
+    let (id, secret) = token.split_once('=').unwrap();
+    std::fs::create_dir(files.path("secrets")).unwrap();
+    files.write("secrets/pve3.token", &format!("{secret}\n"));
+    let device = json!({"endpoint": files.lab.url(), "token_id": id, "token_secret_file": "secrets/pve3.token", "ca_pem_path": files.lab.ca_path(), "protected_vmids": [905], "protected_tags": ["protected"]});
+    let clusters = json!({"version": 1, "devices": {"pve3": device}, "policy": {"resource_cache_ttl_secs": 10}});
+    files.write("clusters.json", &clusters.to_string());
+    files.write("tokens.json", &json!({"version": 1, "tokens": seeds_tokens("pve3")}).to_string());
+    files.write("waivers.json", SEEDS_WAIVERS);
+    assert_eq!(files.start().await, "");
+
+    files.write("waivers.json", &SEEDS_WAIVERS.replace("pve3", "pve4"));
+    files.refuses(&["waivers.json", "waiver 1", "cluster", "pve4"]).await;
+    files.write("waivers.json", &SEEDS_WAIVERS.replace(r#", "ops": ["destroy_guest"]"#, ""));
+    files.refuses(&["waivers.json", "waiver 1", "ops"]).await;
+}
+
+#[tokio::test]
+async fn entries_of_the_seed_reach_what_they_reached() {
+    let front = FrontOptions { more_tokens: seeds_tokens(CLUSTER), ..FrontOptions::default() };
+    let site = Site::with(quick(), front).await;
+    let vms = async |client: &Client| client.tool("get_vms", json!({"cluster": CLUSTER})).await;
+    let ops = site.client.with_token("of-ops");
+    let all = vms(&site.client).await.unwrap();
+    assert_eq!(vms(&ops).await.unwrap()["total"], all["total"]);
+    assert!(ops.tool("list_snapshots", json!({"cluster": CLUSTER, "vmid": 100})).await.is_err(), "not a tool of it");
+
+    // A slow hash is compared while others go on, and its guests are those of the range.
+    let older = site.client.with_token("password");
+    let some = vms(&older).await.unwrap();
+    assert!(some["total"].as_u64() < all["total"].as_u64(), "{some}");
+    assert!(some["total"].as_u64() > Some(0), "{some}");
+    let (status, _) = site.client.with_token("passwords").raw("tools/list", json!({})).await;
+    assert_eq!(status, 401);
+    assert!(older.tool("list_guests", json!({"cluster": CLUSTER})).await.is_err(), "no tool of then");
+}
+
+#[tokio::test]
+async fn all_loose_files_are_told_at_once() {
+    let files = Files::new().await;
+    files.write("lab.token", "11111111-2222-3333-4444-555555555555");
+    files.change_clusters(|json| {
+        let device = json["devices"]["lab"].as_object_mut().unwrap();
+        device.remove("token_secret");
+        device.insert("token_secret_file".to_owned(), json!("lab.token"));
+    });
+    files.write("waivers.json", &SEEDS_WAIVERS.replace("pve3", "lab"));
+    assert_eq!(files.start().await, "");
+    for name in ["clusters.json", "tokens.json", "waivers.json", "lab.token"] {
+        files.mode(name, 0o640);
+    }
+    let told = files.start().await;
+    for name in ["clusters.json", "tokens.json", "waivers.json", "lab.token"] {
+        assert!(told.contains(&format!("{name}: has mode 0640")), "{name}: {told}");
+    }
 }

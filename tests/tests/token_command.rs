@@ -49,7 +49,7 @@ fn a_token_from_its_making_to_its_end() {
     done(token(folder, &["add", "ada", "--person", "ada", "--tools", "*", "--clusters", "*", "--expires", "90d"]));
     let list = done(token(folder, &["list"]));
     assert!(
-        list.contains("reader  agent of ada  gateway, list_tasks  lab  no end") && list.lines().count() == 2,
+        list.contains("reader  agent of ada  gateway, list_tasks  lab  -  read  no end") && list.lines().count() == 2,
         "{list}"
     );
     let show = done(token(folder, &["show", "ada"]));
@@ -76,6 +76,117 @@ fn a_token_from_its_making_to_its_end() {
     assert_eq!((&hash("reader")["tools"], &hash("ada")["name"]), (&json!(["gateway"]), &json!("ada")));
     done(token(folder, &["revoke", "reader"]));
     assert!(!done(token(folder, &["list"])).contains("reader"));
+}
+
+#[test]
+fn every_kind_of_grant_is_given_shown_and_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let kinds = [
+        ("guests", "vmid:600-699,tag:ci"),
+        ("nodes", "pve1"),
+        ("storages", "local"),
+        ("pools", "lab"),
+        ("networks", "vmbr0,vmbr1:20-29"),
+        ("tiers", "read,low"),
+        ("max-memory-mib", "4096"),
+        ("max-disk-gib", "100"),
+        ("max-guests", "5"),
+        ("max-snapshots", "3"),
+    ];
+    let flags: Vec<String> = kinds.iter().map(|(kind, value)| format!("--{kind}={value}")).collect();
+    let mut add: Vec<&str> = ADD.to_vec();
+    add.extend(flags.iter().map(String::as_str));
+    done(token(folder, &add));
+    let shown = |kind: &str| {
+        let show = done(token(folder, &["show", "reader"]));
+        let key = format!("{}: ", kind.replace('-', "_"));
+        show.lines().find_map(|line| line.strip_prefix(&key).map(|value| value.replace(", ", ",")))
+    };
+    for (kind, value) in kinds {
+        assert_eq!(shown(kind).as_deref(), Some(value), "{kind}");
+    }
+    // Wider in each kind: nobody at a terminal, so nothing happens; with --yes it does, and the rest stays.
+    for (kind, more) in [
+        ("tools", "gateway,list_tasks,list_vms"),
+        ("guests", "vmid:600-700,tag:ci"),
+        ("guests", "*"),
+        ("nodes", "pve1,pve2"),
+        ("storages", "*"),
+        ("pools", "lab,other"),
+        ("networks", "vmbr0,vmbr1:20-30"),
+        ("tiers", "low,destructive"),
+        ("max-memory-mib", "4097"),
+        ("max-disk-gib", "unlimited"),
+        ("max-guests", "6"),
+        ("max-snapshots", "unlimited"),
+    ] {
+        let flag = format!("--{kind}={more}");
+        let said = refused(folder, &["set-scopes", "reader", &flag]);
+        assert!(said.contains(&format!("{} ", kind.replace('-', "_"))) && said.contains("instead of"), "{said}");
+        done(token(folder, &["set-scopes", "reader", &flag, "--yes"]));
+    }
+    assert_eq!((shown("guests").as_deref(), shown("max-guests").as_deref()), (Some("*"), Some("6")));
+    assert_eq!((shown("max-disk-gib"), shown("tiers").as_deref()), (None, Some("read,low,destructive")));
+    // Narrower needs no question.
+    for (kind, less) in
+        [("guests", "vmid:650"), ("nodes", "-"), ("tiers", "read"), ("networks", "vmbr1:25"), ("max-disk-gib", "7")]
+    {
+        done(token(folder, &["set-scopes", "reader", &format!("--{kind}={less}")]));
+        assert_eq!(shown(kind).as_deref(), Some(less), "{kind}");
+    }
+    assert!(refused(folder, &["set-scopes", "reader", "--everywhere"]).contains("guests * instead of vmid:650"));
+    done(token(folder, &["set-scopes", "reader", "--everywhere", "--yes"]));
+    for kind in ["guests", "nodes", "storages", "pools"] {
+        assert_eq!(shown(kind).as_deref(), Some("*"), "{kind}");
+    }
+    for (flag, said) in [
+        ("--guests=600", "--guests: `600` selects no guests"),
+        ("--networks=vmbr0:0", "--networks: "),
+        ("--tiers=high", "--tiers: "),
+        ("--nodes=*,pve1", "--nodes: `*` stands for all"),
+        ("--max-guests=many", "unlimited"),
+        ("--tools=no_such_tool", "no tool or toolset"),
+    ] {
+        assert!(refused(folder, &["set-scopes", "reader", flag, "--yes"]).contains(said), "{flag}");
+    }
+    // `*` holds what reads, so a tool that changes something is more than it.
+    done(token(folder, &["set-scopes", "reader", "--tools=*", "--yes"]));
+    assert!(refused(folder, &["set-scopes", "reader", "--tools=stop_vm"]).contains("tools stop_vm instead of *"));
+}
+
+#[test]
+fn an_entry_of_the_seeds_is_rotated_as_it_is_and_gets_our_keys_with_other_scopes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let file = folder.join("tokens.json");
+    let hash = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+    let entry = json!({"name": "older", "hash": hash, "devices": ["pve3"], "tools": ["get_vms", "stop_vm", "delete_vm"], "grant": ["vmid:600-699"]});
+    std::fs::write(&file, json!({"version": 1, "tokens": [entry]}).to_string()).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let read = || {
+        let file: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        file["tokens"][0].clone()
+    };
+    let show = done(token(folder, &["show", "older"]));
+    assert!(
+        show.contains("guests: vmid:600-699") && show.contains("plans: delete_vm") && show.contains("tiers: read, low"),
+        "{show}"
+    );
+    done(token(folder, &["rotate", "older"]));
+    done(token(folder, &["set-scopes", "older", "--expires", "90d"]));
+    let rotated = read();
+    assert!(rotated["hash"].as_str().unwrap().starts_with("sha256:"), "{rotated}");
+    assert_eq!((&rotated["devices"], &rotated["grant"]), (&json!(["pve3"]), &json!(["vmid:600-699"])));
+
+    done(token(folder, &["set-scopes", "older", "--guests", "vmid:650"]));
+    let ours = read();
+    assert_eq!((&ours["hash"], ours.get("devices"), ours.get("grant")), (&rotated["hash"], None, None));
+    assert_eq!((&ours["clusters"], &ours["guests"]), (&json!(["pve3"]), &json!(["vmid:650"])));
+    assert_eq!(
+        (&ours["tools"], &ours["tiers"], &ours["nodes"]),
+        (&json!(["get_vms", "stop_vm"]), &json!(["read", "low"]), &json!(["*"]))
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Decides how a configuration file is read: JSON or TOML by its ending, no key twice, every key known.
 
-use super::credential_file::{DOCUMENT_LIMIT, read_credential};
+use super::credential_file::{DOCUMENT_LIMIT, examine};
 use super::{ConfigError, Problems};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -17,8 +17,13 @@ impl Document {
     /// Reads and parses a file with secrets in it.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
         let mut problems = Problems::new(path);
-        let text = match read_credential(path, DOCUMENT_LIMIT) {
-            Ok(text) => text,
+        let text = match examine(path, DOCUMENT_LIMIT) {
+            Ok((text, loose)) => {
+                if let Some(loose) = loose {
+                    problems.at("", loose);
+                }
+                text
+            }
             Err(message) => {
                 problems.at("", message);
                 return problems.fail();

@@ -141,17 +141,21 @@ fn loose_files_are_all_reported_at_once() {
         0o600,
     );
     let tokens = folder.file("tokens.json", r#"{"version": 1, "tokens": []}"#, 0o644);
-    let error = Config::load(&clusters, Some(&tokens), None).unwrap_err();
+    let waivers = folder.file("waivers.json", r#"{"version": 1, "waivers": []}"#, 0o604);
+    std::fs::set_permissions(&clusters, std::fs::Permissions::from_mode(0o660)).unwrap();
+    let error = Config::load(&clusters, Some(&tokens), Some(&waivers)).unwrap_err();
     let told = error.to_string();
     for part in [
         "a.token: has mode 0640, so others can reach it; run chmod 600",
         "b.token: is a symbolic link",
         "none: does not exist",
         "tokens.json: has mode 0644",
+        "waivers.json: has mode 0604",
+        "clusters.json: has mode 0660",
     ] {
         assert!(told.contains(part), "{part}\n{told}");
     }
-    assert_eq!(error.problems().len(), 4);
+    assert_eq!(error.problems().len(), 6);
 }
 
 #[test]
@@ -184,20 +188,42 @@ fn tokens_name_known_clusters() {
     assert!(told.ends_with("token `a`, key `clusters`: `pve9`: no cluster of that name in the cluster file"), "{told}");
 }
 
-/// The examples of the documentation, with the files that they name.
+/// The examples of the documentation, each loaded as the file that it shows, together with the others.
 #[test]
 fn the_documented_examples_load() {
     let text = include_str!("../../../docs/configuration.md");
-    let examples: Vec<&str> = text.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [clusters, tokens] = examples.as_slice() else { unreachable!("two examples") };
     let folder = Folder::new();
     for name in ["secrets", "ca"] {
         std::fs::create_dir(folder.0.path().join(name)).unwrap();
     }
     folder.file("secrets/pve3.token", "x", 0o600);
     folder.file("ca/pve3.pem", "", 0o644);
-    let clusters = folder.file("clusters.json", clusters, 0o600);
-    let tokens = folder.file("tokens.json", tokens, 0o600);
-    let config = Config::load(&clusters, Some(&tokens), None).unwrap();
-    assert_eq!((config.clusters.len(), config.tokens.principals().count()), (1, 1));
+    let (mut clusters, mut tokens, mut waivers) = (Vec::new(), Vec::new(), Vec::new());
+    let mut examples = 0;
+    for ending in ["json", "toml"] {
+        let fence = format!("```{ending}\n");
+        let blocks = text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next());
+        for block in blocks {
+            let path = folder.file(&format!("{examples}.{ending}"), block, 0o600);
+            let kinds = [("waivers", &mut waivers), ("tokens", &mut tokens), ("devices", &mut clusters)];
+            let (_, files) = kinds.into_iter().find(|(key, _)| block.contains(key)).unwrap();
+            files.push(path);
+            examples += 1;
+        }
+    }
+    assert_eq!(
+        (clusters.len(), tokens.len(), waivers.len()),
+        (2, 3, 2),
+        "an example of the documentation is not tried"
+    );
+    let some = clusters.first().unwrap();
+    for file in &clusters {
+        assert_eq!(Config::load(file, None, None).unwrap().clusters.len(), 1, "{}", file.display());
+    }
+    for file in &tokens {
+        assert!(Config::load(some, Some(file), None).unwrap().tokens.principals().count() > 0);
+    }
+    for file in &waivers {
+        assert!(!Config::load(some, None, Some(file)).unwrap().waivers.is_empty());
+    }
 }

@@ -35,6 +35,9 @@ pub struct Grant {
     pub tiers: Tiers,
     /// How much calls may use up.
     pub caps: Caps,
+    /// Operations that may be planned though the tier `destructive` is not granted, by the words of the seed's files
+    /// (`delete_vm`). They open nothing else.
+    pub plans: BTreeSet<String>,
 }
 
 impl Grant {
@@ -50,6 +53,7 @@ impl Grant {
             networks: Networks::All,
             tiers: Tiers::default(),
             caps: Caps::default(),
+            plans: BTreeSet::new(),
         }
     }
 }
@@ -81,6 +85,17 @@ impl Tiers {
         Ok(tiers)
     }
 
+    /// As a file lists them.
+    pub fn texts(self) -> Vec<String> {
+        let granted = [("read", true), ("low", self.low), ("destructive", self.destructive)];
+        granted.into_iter().filter(|(_, granted)| *granted).map(|(tier, _)| tier.to_owned()).collect()
+    }
+
+    /// Whether all tiers of `other` are here too.
+    pub fn includes(self, other: Self) -> bool {
+        (self.low || !other.low) && (self.destructive || !other.destructive)
+    }
+
     /// Whether calls of this tier are granted.
     pub fn allows(self, tier: Tier) -> bool {
         match tier {
@@ -102,6 +117,18 @@ pub struct Caps {
     pub max_guests: Option<u64>,
     /// Snapshots of each.
     pub max_snapshots: Option<u64>,
+}
+
+impl Caps {
+    /// Each with its key in the file.
+    pub fn named(self) -> [(&'static str, Option<u64>); 4] {
+        [
+            ("max_memory_mib", self.max_memory_mib),
+            ("max_disk_gib", self.max_disk_gib),
+            ("max_guests", self.max_guests),
+            ("max_snapshots", self.max_snapshots),
+        ]
+    }
 }
 
 /// A list of names, or all of them.
@@ -162,6 +189,20 @@ impl Scope {
     /// Whether it is `*`.
     pub fn is_all(&self) -> bool {
         matches!(self, Self::All)
+    }
+
+    /// As a file lists them; nothing for nothing.
+    pub fn texts(&self) -> Vec<String> {
+        if self.is_all() { vec!["*".to_owned()] } else { self.names().map(str::to_owned).collect() }
+    }
+
+    /// Whether everything that `other` covers is covered here too.
+    pub fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) | (_, Self::None) => true,
+            (_, Self::All) => false,
+            (_, Self::Names(names)) => names.iter().all(|name| self.allows(name)),
+        }
     }
 
     /// The names, none for `*`.

@@ -53,6 +53,15 @@ impl Networks {
         matches!(self, Self::None)
     }
 
+    /// As a file lists them; nothing for nothing.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Self::None => Vec::new(),
+            Self::All => vec!["*".to_owned()],
+            Self::Some(networks) => networks.iter().map(Reach::to_string).collect(),
+        }
+    }
+
     /// Whether everything that `other` covers is covered here too.
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
@@ -118,19 +127,6 @@ impl fmt::Display for Reach {
             None => Ok(()),
             Some((first, last)) if first == last => write!(f, ":{first}"),
             Some((first, last)) => write!(f, ":{first}-{last}"),
-        }
-    }
-}
-
-impl fmt::Display for Networks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("-"),
-            Self::All => f.write_str("*"),
-            Self::Some(networks) => {
-                let texts: Vec<String> = networks.iter().map(Reach::to_string).collect();
-                f.write_str(&texts.join(","))
-            }
         }
     }
 }

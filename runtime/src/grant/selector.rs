@@ -83,6 +83,15 @@ impl Guests {
         }
     }
 
+    /// As a file lists them; nothing for nothing.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Self::None => Vec::new(),
+            Self::All => vec!["*".to_owned()],
+            Self::Some(selectors) => selectors.iter().map(Selector::to_string).collect(),
+        }
+    }
+
     /// Whether everything that `other` selects is selected here too, as far as the texts tell.
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
@@ -151,19 +160,6 @@ impl fmt::Display for Selector {
             Self::Pool(pool) => write!(f, "pool:{}", pool.as_str()),
             Self::Node(node) => write!(f, "node:{node}"),
             Self::Kind(kind) => write!(f, "type:{kind}"),
-        }
-    }
-}
-
-impl fmt::Display for Guests {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("-"),
-            Self::All => f.write_str("*"),
-            Self::Some(selectors) => {
-                let texts: Vec<String> = selectors.iter().map(Selector::to_string).collect();
-                f.write_str(&texts.join(","))
-            }
         }
     }
 }

@@ -107,7 +107,7 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         if parts.uri.path() == "/healthz" {
             return Ok(json_body(StatusCode::OK, r#"{"status":"ok"}"#));
         }
-        let principal = self.principal(&parts.headers)?;
+        let principal = self.principal(&parts.headers).await?;
         *who = Some(Arc::clone(&principal));
         let view = self.view(parts.uri.path())?;
         let permit = self
@@ -176,16 +176,25 @@ impl<S: Surface, A: Authenticator<Principal = S::Principal>> Gate<S, A> {
         Ok(())
     }
 
-    fn principal(&self, headers: &http::HeaderMap) -> Result<Arc<S::Principal>, Box<Response>> {
-        let recognised = match door::bearer(headers) {
+    async fn principal(&self, headers: &http::HeaderMap) -> Result<Arc<S::Principal>, Box<Response>> {
+        let token = door::bearer(headers);
+        let recognised = match token {
             Some(token) => self.authenticator.authenticate(token),
             None => Err("the request carries no bearer token".to_owned()),
         };
-        recognised.map_err(|message| {
-            if let Some(Err(after)) = self.strangers.as_ref().map(Rate::check) {
-                let message = "too many requests without a token of this server came in a short time";
-                return Box::new(later(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, after));
-            }
+        let message = match recognised {
+            Ok(principal) => return Ok(principal),
+            Err(message) => message,
+        };
+        if let Some(Err(after)) = self.strangers.as_ref().map(Rate::check) {
+            let message = "too many requests without a token of this server came in a short time";
+            return Err(Box::new(later(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, after)));
+        }
+        let slow = match token {
+            Some(token) => self.authenticator.authenticate_slowly(token).await,
+            None => None,
+        };
+        slow.unwrap_or(Err(message)).map_err(|message| {
             let next = "Send the header `Authorization: Bearer …` with a token of this server.";
             Box::new(refuse(StatusCode::UNAUTHORIZED, "unauthorized", message, next))
         })

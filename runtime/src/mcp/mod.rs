@@ -84,6 +84,16 @@ pub trait Authenticator: Send + Sync + 'static {
     ///
     /// The time it takes must not depend on how much of a token is right.
     fn authenticate(&self, token: &str) -> Result<Arc<Self::Principal>, String>;
+
+    /// The same for tokens whose comparison is slow on purpose, asked where `authenticate` does not know one and the
+    /// limit for such requests is not reached. `None`: there are no such tokens.
+    fn authenticate_slowly(
+        &self,
+        token: &str,
+    ) -> impl Future<Output = Option<Result<Arc<Self::Principal>, String>>> + Send {
+        let _ = token;
+        std::future::ready(None)
+    }
 }
 
 /// Which list of tools a client asked for, by the path it uses.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use pvegate_generated::catalog;
 use pvegate_generated::model::Offered;
+use pvegate_generated::terms::Tier;
 use pvegate_generated::tools::TOOLS;
 
 use crate::audit::Audit;
@@ -158,6 +159,13 @@ impl State {
 /// Whether a name in a token's `tools` means something.
 pub fn known_tool(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name || tool.toolsets().any(|toolset| toolset == name))
+}
+
+/// Whether no tool that a name in `tools` stands for changes anything.
+pub fn reads_only(name: &str) -> bool {
+    let meant =
+        |tool: &&pvegate_generated::model::Tool| tool.name == name || tool.toolsets().any(|toolset| toolset == name);
+    TOOLS.iter().filter(|tool| meant(tool)).all(|tool| tool.tier == Tier::Read)
 }
 
 /// An opt-in that asks for nothing is a mistake that somebody relies on.

@@ -35,6 +35,11 @@ impl Authenticator for TokenFile {
     fn authenticate(&self, token: &str) -> Result<Arc<Principal>, String> {
         self.0.load().tokens.authenticate(token, SystemTime::now()).map_err(|error| error.to_string())
     }
+
+    async fn authenticate_slowly(&self, token: &str) -> Option<Result<Arc<Principal>, String>> {
+        let found = self.0.load_full().tokens.authenticate_slowly(token, SystemTime::now()).await?;
+        Some(found.map_err(|error| error.to_string()))
+    }
 }
 
 /// Serves the named tools and the gateway.

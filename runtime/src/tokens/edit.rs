@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde_json::{Map, Value, json};
 
+use super::entry::SEEDS_CLUSTERS;
 use super::{Tokens, generate};
 use crate::config::{DOCUMENT_LIMIT, read_credential};
+use crate::grant::Grant;
 use crate::values::Secret;
 
 /// A token file that nobody else edits as long as this lives.
@@ -65,10 +67,11 @@ impl TokenEditor {
         &self.tokens
     }
 
-    /// Adds a token with a new secret. `entry` holds its keys without the hash, as the file has them.
-    pub fn insert(mut self, mut entry: Map<String, Value>) -> Result<Secret, EditError> {
+    /// Adds a token with a new secret. `entry` holds its keys without hash and grant, as the file has them.
+    pub fn insert(mut self, mut entry: Map<String, Value>, grant: &Grant) -> Result<Secret, EditError> {
         let (secret, hash) = self.secret()?;
         entry.insert("hash".to_owned(), Value::from(hash));
+        put(&mut entry, grant);
         self.entries()?.push(Value::Object(entry));
         self.write()?;
         Ok(secret)
@@ -82,16 +85,29 @@ impl TokenEditor {
         Ok(secret)
     }
 
-    /// Changes keys of a token, never its secret; `None` takes a key out.
-    pub fn change(mut self, name: &str, keys: Vec<(&str, Option<Value>)>) -> Result<(), EditError> {
+    /// Changes what a token reaches, and until when (`Some(None)`: no end), never its secret. Tells whether the entry was
+    /// one of the seed's form; with another grant it has ours.
+    pub fn change(
+        mut self,
+        name: &str,
+        grant: Option<&Grant>,
+        expires: Option<Option<String>>,
+    ) -> Result<bool, EditError> {
         let entry = self.entry(name)?;
-        for (key, value) in keys {
-            match value {
-                Some(value) => entry.insert(key.to_owned(), value),
-                None => entry.remove(key),
-            };
+        let seeds = grant.is_some() && SEEDS_CLUSTERS.iter().any(|key| entry.contains_key(*key));
+        if let Some(grant) = grant {
+            for key in SEEDS_CLUSTERS.iter().chain(&["grant"]) {
+                entry.remove(*key);
+            }
+            put(entry, grant);
         }
-        self.write()
+        match expires {
+            Some(Some(end)) => entry.insert("expires".to_owned(), Value::from(end)),
+            Some(None) => entry.remove("expires"),
+            None => None,
+        };
+        self.write()?;
+        Ok(seeds)
     }
 
     /// Takes a token out.
@@ -145,5 +161,28 @@ impl TokenEditor {
         }
         whole?;
         rustix::fs::fsync(self.folder.as_fd()).map_err(|error| failed(error.into()))
+    }
+}
+
+/// Writes a grant as an entry has it: a kind of which nothing is granted has no key.
+fn put(entry: &mut Map<String, Value>, grant: &Grant) {
+    let tiers = if grant.tiers.low || grant.tiers.destructive { grant.tiers.texts() } else { Vec::new() };
+    let lists = [
+        ("tools", grant.tools.texts()),
+        ("clusters", grant.clusters.texts()),
+        ("guests", grant.guests.texts()),
+        ("nodes", grant.nodes.texts()),
+        ("storages", grant.storages.texts()),
+        ("pools", grant.pools.texts()),
+        ("networks", grant.networks.texts()),
+        ("tiers", tiers),
+    ];
+    let lists = lists.into_iter().map(|(key, texts)| (key, (!texts.is_empty()).then(|| Value::from(texts))));
+    let caps = grant.caps.named().into_iter().map(|(key, most)| (key, most.map(Value::from)));
+    for (key, value) in lists.chain(caps) {
+        match value {
+            Some(value) => entry.insert(key.to_owned(), value),
+            None => entry.remove(key),
+        };
     }
 }
