@@ -65,6 +65,9 @@ pub static CREATE_VM: &Operation = &qemu::OPERATIONS[1];
 /// `POST /nodes/{node}/storage/{storage}/download-url`
 pub static DOWNLOAD: &Operation = &nodes_storage::OPERATIONS[8];
 
+/// `GET /access/tfa/{userid}`
+pub static LIST_USER_FACTORS: &Operation = &access::OPERATIONS[25];
+
 /// `GET /nodes/{node}/lxc/{vmid}/config`
 pub static LXC_CONFIG: &Operation = &lxc::OPERATIONS[5];
 
@@ -76,9 +79,6 @@ pub static LXC_SNAPSHOTS: &Operation = &lxc::OPERATIONS[19];
 
 /// `GET /nodes/{node}/lxc/{vmid}/status/current`
 pub static LXC_STATUS: &Operation = &lxc::OPERATIONS[28];
-
-/// `GET /nodes/{node}/certificates/info`
-pub static NODE_CERTIFICATES: &Operation = &nodes::OPERATIONS[25];
 
 /// `GET /nodes/{node}/tasks`
 pub static NODE_TASKS: &Operation = &nodes::OPERATIONS[105];

@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Method;
@@ -14,9 +15,10 @@ use serde_json::{Map, Value as Json};
 use crate::args::{Args, EncodeError, InvalidArguments, Value, decode, encode};
 use crate::authorize::{Authorized, Read};
 use crate::config::Cluster;
+use crate::identity::{self, Identity};
 use crate::pve::{Client, Fetch, Fresh, Kind, Lane, Nodes, PveError, Reply, Request};
 use crate::sight::Sight;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Protection, Snapshot};
 use crate::values::NodeName;
 
 /// How long a cluster's release is believed: it changes with an upgrade only.
@@ -37,6 +39,10 @@ pub struct Connection {
     snapshot: Snapshot,
     version: Fresh<Version>,
     sight: Fresh<Sight>,
+    identity: Fresh<Identity>,
+    met: AtomicBool,
+    protection: Protection,
+    lab: bool,
     /// Whom the server is to PVE, as task ids have it.
     user: String,
 }
@@ -76,7 +82,16 @@ impl Connection {
             let data = permissions();
             Box::pin(async move { Ok(Sight::read(&data.await?)) })
         });
+        let asked = Arc::new(cluster.clone());
+        let identity: Fetch<Identity> = Box::new(move || {
+            let cluster = Arc::clone(&asked);
+            Box::pin(async move { identity::ask(&cluster).await })
+        });
         Ok(Self {
+            identity: Fresh::new(identity::LIMIT, identity),
+            met: AtomicBool::new(false),
+            lab: cluster.lab,
+            protection: Protection { vmids: cluster.protected_vmids.clone(), tags: cluster.protected_tags.clone() },
             name: cluster.name.to_string(),
             nodes: Nodes::new(cluster.name.as_str(), fetch(internal::NODES)),
             snapshot: Snapshot::new(cluster, fetch(internal::RESOURCES)),
@@ -113,6 +128,31 @@ impl Connection {
     /// What the server's API token sees there.
     pub async fn sight(&self) -> Result<Arc<Sight>, PveError> {
         self.sight.get().await
+    }
+
+    /// Which cluster it is, by what PVE says.
+    pub async fn identity(&self) -> Result<Arc<Identity>, PveError> {
+        self.identity.get().await
+    }
+
+    /// What it last said it is, however long ago.
+    pub fn known_identity(&self) -> Option<Arc<Identity>> {
+        self.identity.last().map(|(identity, _)| identity)
+    }
+
+    /// Whether nobody wanted to know yet which cluster it is. Only the first is told so.
+    pub(crate) fn is_stranger(&self) -> bool {
+        !self.met.swap(true, Ordering::Relaxed)
+    }
+
+    /// Which of its guests the operator protects.
+    pub fn protection(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// Whether it is for experiments, where protection only warns.
+    pub fn is_lab(&self) -> bool {
+        self.lab
     }
 
     /// Its nodes.
@@ -202,7 +242,7 @@ fn named_nodes(args: &Args) -> Vec<&NodeName> {
 }
 
 /// A read without arguments.
-fn plain(operation: &'static Operation) -> Result<Request, PveError> {
+pub(crate) fn plain(operation: &'static Operation) -> Result<Request, PveError> {
     let args = decode(operation, &Map::new(), Release::NEWEST).map_err(|error| invalid(&error))?;
     request(&args)
 }

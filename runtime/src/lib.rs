@@ -11,6 +11,7 @@ pub mod change;
 pub mod config;
 pub mod connection;
 pub mod grant;
+pub mod identity;
 pub mod mcp;
 pub mod own_access;
 pub mod protection;

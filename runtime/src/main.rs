@@ -163,7 +163,7 @@ async fn run(arguments: Serve) -> anyhow::Result<()> {
     } else {
         None
     };
-    let served = async {
+    let serving = async {
         if arguments.stdio {
             return server.stdio(arguments.toolset.as_deref(), stop.clone()).await;
         }
@@ -171,7 +171,7 @@ async fn run(arguments: Serve) -> anyhow::Result<()> {
         Ok(())
     };
     let ended = tokio::select! {
-        ended = served => ended,
+        ended = serving => ended,
         () = reloading(&server, &arguments) => Ok(()),
     };
     server.stop(running, drain_time).await;

@@ -84,7 +84,7 @@ fn own_access(args: &Args, own: &Own) -> Effect {
     if operation.path == internal::CHANGE_ACL.path {
         return acl(args, own);
     }
-    if below(operation, internal::REMOVE_USER) || operation.path.starts_with("/access/tfa") {
+    if below(operation, internal::REMOVE_USER) || below(operation, internal::LIST_USER_FACTORS) {
         return user(args, own);
     }
     if operation.path == internal::CHANGE_PASSWORD.path {

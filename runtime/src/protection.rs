@@ -2,13 +2,18 @@
 //! protects too.
 
 use std::fmt;
+use std::time::SystemTime;
 
+use pvegate_generated::model::{Operation, Runs};
+use pvegate_generated::tools::TOOLS;
 use serde_json::Value as Json;
 
 use crate::mcp::Refusal;
+use crate::server::State;
 use crate::snapshot::{GuestRow, Protection};
+use crate::tokens::Principal;
 use crate::untrusted::shown;
-use crate::values::{scalar, tags};
+use crate::values::{Vmid, scalar, tags};
 
 /// Why a guest is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +82,19 @@ pub fn rules(protection: &Protection, guest: &GuestRow, config: Result<&Json, St
         ));
     }
     rules
+}
+
+/// The words about a waiver that lifts protection of a guest for an operation, if an operator gave one.
+pub fn waiver(state: &State, cluster: &str, vmid: Vmid, operation: &Operation, planner: &Principal) -> Option<String> {
+    let tools = TOOLS.iter().filter(|tool| match tool.runs {
+        Runs::Gateway => false,
+        Runs::One(name) => name == operation.name,
+        Runs::ByKind { qemu, lxc } => qemu == operation.name || lxc == operation.name,
+    });
+    let names: Vec<&str> = std::iter::once(operation.name).chain(tools.map(|tool| tool.name)).collect();
+    let waiver = state.waivers().matching(cluster, vmid, &names, &planner.name, SystemTime::now())?;
+    let until = chrono::DateTime::<chrono::Utc>::from(waiver.until).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    Some(format!("an operator's waiver lifts that until {until} ({})", shown(&waiver.reason, 200)))
 }
 
 /// The refusal of what interrupts or destroys a protected guest.

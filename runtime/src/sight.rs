@@ -54,6 +54,22 @@ impl Sight {
         self.paths.values().all(BTreeMap::is_empty)
     }
 
+    /// Whether the token has a privilege at a path, as far as PVE's list tells: what stands there, or what holds below the
+    /// nearest path above it. Paths without any privilege are not listed, the highest of each kind among them.
+    pub fn holds(&self, path: &str, privilege: &str) -> bool {
+        if let Some(given) = self.paths.get(path) {
+            return given.contains_key(privilege);
+        }
+        let mut above = path;
+        while let Some((higher, _)) = above.rsplit_once('/').filter(|(higher, _)| !higher.is_empty()) {
+            above = higher;
+            if let Some(given) = self.paths.get(above) {
+                return given.get(privilege) == Some(&true);
+            }
+        }
+        false
+    }
+
     /// How much of one kind of thing is seen.
     pub fn of(&self, subject: Subject) -> Seen {
         let (privileges, above) = shown_by(subject);
@@ -153,6 +169,20 @@ mod tests {
         for odd in [json!(null), json!([]), json!({"/": null}), json!({"/": {"VM.Audit": "soon"}})] {
             assert_eq!(sight(odd), Seen::Nothing);
         }
+    }
+
+    #[test]
+    fn a_privilege_holds_at_a_path_or_from_above() {
+        let sight = Sight::read(&json!({
+            "/": {"VM.Allocate": 1}, "/vms": {"VM.Allocate": 1}, "/vms/100": {"VM.Audit": 1}, "/pool/team": {"VM.Allocate": 0},
+        }));
+        assert!(sight.holds("/vms/600", "VM.Allocate"));
+        assert!(sight.holds("/pool/team", "VM.Allocate"));
+        // What stands at a path replaces what is above it, and what does not hold below stays where it is.
+        assert!(!sight.holds("/vms/100", "VM.Allocate"));
+        assert!(!sight.holds("/pool/team/inner", "VM.Allocate"));
+        assert!(!sight.holds("/storage/local", "Datastore.AllocateSpace"));
+        assert!(!sight.holds("/vms/600", "VM.Audit"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod client;
 pub mod journal;
 pub mod log;
 pub mod program;
+pub mod server;
 pub mod site;
 pub mod token;
 pub mod upstream;

@@ -26,7 +26,7 @@ pub struct Files {
 
 impl Files {
     /// For a lab by the name `lab`, with one token called `agent` that has these further keys.
-    pub fn new(lab: &Lab, keys: Value) -> Self {
+    pub fn new(lab: &Lab, keys: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let token = lab.full_token();
         let (id, pve_secret) = token.split_once('=').unwrap();

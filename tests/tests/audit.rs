@@ -198,7 +198,7 @@ async fn what_reaches_no_tool_leaves_a_line_too() {
 async fn a_client_that_hangs_up_leaves_a_line() {
     let trail = Trail::new();
     let site = trail.site(FrontOptions::default()).await;
-    site.lab.set_fault(Fault::Slow(Duration::from_secs(60))).await;
+    site.lab.set_fault(Fault::Slow(Duration::from_mins(1))).await;
     let call = json!({"name": "get_node_status", "arguments": {"cluster": CLUSTER, "node": "pve1"}});
     let request = site.client.of(Era::Newer).request("tools/call", call).timeout(Duration::from_millis(300));
     request.send().await.unwrap_err();

@@ -25,7 +25,7 @@ fn ended(child: &mut Child) -> std::process::ExitStatus {
 }
 
 /// Says these lines, closes standard input, and returns every line that came and the exit.
-fn talk(arguments: &[&str], lines: &[Value]) -> (Vec<Value>, String, bool) {
+pub fn talk(arguments: &[&str], lines: &[Value]) -> (Vec<Value>, String, bool) {
     let mut command = Command::new(program::built("pvegate"));
     command.args(arguments).env_remove("PVEGATE_LOG");
     // A proxy that the environment names is not used: nothing listens there, and all the calls below succeed.
@@ -60,7 +60,7 @@ fn talk(arguments: &[&str], lines: &[Value]) -> (Vec<Value>, String, bool) {
     (answers, said.join().unwrap(), status.success())
 }
 
-fn answer(answers: &[Value], id: u64) -> &Value {
+pub fn answer(answers: &[Value], id: u64) -> &Value {
     answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("no answer to {id} in {answers:?}"))
 }
 

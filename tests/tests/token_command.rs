@@ -108,7 +108,7 @@ fn every_kind_of_grant_is_given_shown_and_changed() {
     }
     // Wider in each kind: nobody at a terminal, so nothing happens; with --yes it does, and the rest stays.
     for (kind, more) in [
-        ("tools", "gateway,list_tasks,list_vms"),
+        ("tools", "gateway,list_tasks,list_guests"),
         ("guests", "vmid:600-700,tag:ci"),
         ("guests", "*"),
         ("nodes", "pve1,pve2"),

@@ -3,13 +3,22 @@
 //! [`Authorized`] has one constructor, in this module; what sends takes nothing else. What is not
 //! granted and what does not exist are refused alike.
 
+mod caps;
+mod consumed;
 pub mod decide;
+mod disks;
+mod guards;
+mod live;
 mod low;
 mod named;
+mod privileges;
 mod proof;
 mod reach;
 mod read;
+mod reserved;
 mod rows;
+mod source;
+mod values;
 
 use std::sync::Arc;
 

@@ -153,6 +153,10 @@ impl Named {
         match DiskSource::parse(text).map(|source| source.held().clone()) {
             Ok(Held::Nothing) => {}
             Ok(Held::New { storage, .. }) => _ = self.storages.insert(storage.as_str().into()),
+            // What a cloud-init drive is made as: the volume gets its guest's number.
+            Ok(Held::Volume(volume)) if volume.path() == "cloudinit" => {
+                self.storages.insert(volume.storage().into());
+            }
             Ok(Held::Volume(volume)) => {
                 self.storages.insert(volume.storage().into());
                 match volume.owner() {

@@ -276,7 +276,7 @@ pub fn failed(grant: &Grant, cluster: &str, task: Option<&Upid>, error: PveError
     }
 }
 
-fn other_kind(operation: &Operation, vmid: u32, kind: GuestKind) -> Refusal {
+pub(super) fn other_kind(operation: &Operation, vmid: u32, kind: GuestKind) -> Refusal {
     let (is, other) = match kind {
         GuestKind::Qemu => ("a VM", GuestKind::Lxc),
         GuestKind::Lxc => ("a container", GuestKind::Qemu),

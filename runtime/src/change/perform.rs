@@ -70,7 +70,7 @@ impl Job {
             Ok(end) => told::word(end.outcome).into(),
             Err(refusal) => refusal.code.clone(),
         };
-        let record = Record { upid: recording.upid(), ..self.record(&id).ended(outcome, started.elapsed()) };
+        let record = Record { upid: recording.upid(), ..self.record(&recording).ended(outcome, started.elapsed()) };
         if let Err(error) = self.state.audit().outcome(record).await {
             tracing::error!(%error, change = %id, "the outcome of a change is in the store and not in the audit log");
         }
@@ -162,7 +162,7 @@ impl Job {
                 return Err(refusal);
             }
         };
-        let Sent { connection, call, before, written } = sent;
+        let Sent { connection, call, before, written, lacking } = sent;
         let end = match written.outcome() {
             Outcome::Done => {
                 let upid = written.task();
@@ -188,6 +188,11 @@ impl Job {
                     message,
                 );
                 end.shown.insert("kind".to_owned(), Json::from(kind));
+                if kind == Kind::Forbidden.as_str() && !lacking.is_empty() {
+                    // PVE names one; whoever grants them wants to know all.
+                    end.message =
+                        format!("{}; the server's own API token seems to lack {}", end.message, lacking.join(", "));
+                }
                 if outcome == Outcome::Refused {
                     // PVE can fail after it has saved.
                     follow::after_refusal(&connection, &call, self.state.redactor(), &mut end).await;
@@ -211,6 +216,8 @@ impl Job {
         {
             return Err(target::another(guest));
         }
+        recording.protection.clone_from(&write.get().warnings);
+        let lacking = write.get().lacking.clone();
         let connection = Arc::clone(&write.get().connection);
         let call = Call::of(&write.get().args);
         let digest = now.as_ref().and_then(|seen| seen.digest.clone());
@@ -221,10 +228,14 @@ impl Job {
             operation: self.operation.name.to_owned(),
             node: call.get("node").map(str::to_owned),
             vmid: target::guest(write.get()).map(|guest| guest.vmid.get()),
-            decided: json!({"guest": now.as_ref().map(Seen::told), "before": before.told()}),
+            decided: json!({
+                "guest": now.as_ref().map(Seen::told),
+                "before": before.told(),
+                "protection": recording.protection,
+            }),
             needs: NEEDS,
         };
-        self.state.audit().intent(self.record(recording.claim.change())).await?;
+        self.state.audit().intent(self.record(recording)).await?;
         recording.renew().await;
         let recorded = self
             .state
@@ -233,13 +244,14 @@ impl Job {
             .await
             .map_err(|error| refusal::of_store(&error))?;
         let written = Connection::write(write, recorded, digest.as_deref()).await;
-        Ok(Sent { connection, call, before, written })
+        Ok(Sent { connection, call, before, written, lacking })
     }
 
-    fn record(&self, change: &ChangeId) -> Record {
+    fn record(&self, recording: &Recording) -> Record {
         let acted = Acted::new(self.operation, &self.arguments, self.state.redactor());
         let record = Record {
-            change_id: Some(change.to_string()),
+            change_id: Some(recording.claim.change().to_string()),
+            protection: Some(recording.protection.join("; ")).filter(|said| !said.is_empty()),
             ..Record::of(Who::from(&*self.principal), &self.cluster, acted)
         };
         match &self.current {
@@ -255,6 +267,8 @@ struct Sent {
     call: Call,
     before: Before,
     written: crate::write::Written,
+    /// Privileges that seem to be missing.
+    lacking: Vec<String>,
 }
 
 /// What PVE refused is a refusal to the caller too; its record stays.
@@ -306,13 +320,15 @@ pub struct Recording {
     store: Arc<dyn Store>,
     pub claim: Claim,
     pub new: NewChange,
+    /// What has to be told about protected guests that it interrupts.
+    protection: Vec<String>,
     events: Vec<Happened>,
     lost: Vec<String>,
 }
 
 impl Recording {
     pub fn new(store: Arc<dyn Store>, claim: Claim, new: NewChange) -> Self {
-        Self { store, claim, new, events: Vec::new(), lost: Vec::new() }
+        Self { store, claim, new, protection: Vec::new(), events: Vec::new(), lost: Vec::new() }
     }
 
     /// The task, if one is known.

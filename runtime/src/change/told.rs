@@ -49,6 +49,11 @@ pub fn told(server: &Server, change: &Change, whole: bool) -> Map<String, Json> 
     for (key, value) in shown.into_iter().flatten() {
         put(key, value.clone());
     }
+    let protection = change.events.iter().rev().find_map(|happened| match &happened.event {
+        Event::Intent { request, .. } => request.decided.get("protection").filter(|said| **said != json!([])),
+        _ => None,
+    });
+    put("protection", protection.cloned().unwrap_or_default());
     put("next", Json::from(next(change, upid)));
     if object.contains_key("missing") {
         object.insert("partial".to_owned(), Json::from(true));

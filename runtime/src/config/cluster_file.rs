@@ -32,7 +32,7 @@ pub struct Clusters {
 }
 
 /// One cluster.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cluster {
     /// Its name.
     pub name: ClusterName,

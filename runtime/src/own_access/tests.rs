@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! Every operation about access, against the server's own way in.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a panic is how a test fails")]
+
+use std::fmt::Write as _;
 
 use pvegate_generated::catalog::OPERATIONS;
 use pvegate_generated::model::Place;
@@ -140,7 +144,7 @@ fn every_guarded_operation_is_judged() {
                 given.insert(parameter.name.to_owned(), Json::from(text));
             }
             let args = decode(operation, &given, Release::NEWEST).unwrap();
-            table.push_str(&format!(" {who}={}", word(&effect(Guard::KeepsOwnAccess, &args, &own()))));
+            let _ = write!(table, " {who}={}", word(&effect(Guard::KeepsOwnAccess, &args, &own())));
         }
         table.push('\n');
     }

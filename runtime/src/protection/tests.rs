@@ -1,4 +1,6 @@
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! Each rule that protects a guest, and what is protected because nothing is known of it.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -45,6 +45,8 @@ pub struct FrontOptions {
     pub audit: Option<Audit>,
     /// Further entries of the token file, as an operator would write them.
     pub more_tokens: Vec<Value>,
+    /// Entries of the waiver file, which is there if there are any.
+    pub waivers: Vec<Value>,
 }
 
 impl Default for FrontOptions {
@@ -63,6 +65,7 @@ impl Default for FrontOptions {
             },
             audit: None,
             more_tokens: Vec::new(),
+            waivers: Vec::new(),
         }
     }
 }
@@ -94,7 +97,12 @@ impl Front {
         ];
         entries.extend(options.more_tokens);
         write_secret(&tokens, &json!({"version": 1, "tokens": entries}))?;
-        let config = Config::load(&clusters, Some(&tokens), None)?;
+        let waivers = folder.join("waivers.json");
+        if !options.waivers.is_empty() {
+            write_secret(&waivers, &json!({"version": 1, "waivers": options.waivers}))?;
+        }
+        let waived = Some(waivers.as_path()).filter(|_| !options.waivers.is_empty());
+        let config = Config::load(&clusters, Some(&tokens), waived)?;
         let http = HttpConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, options.port)),
             limits: options.limits,

@@ -123,8 +123,8 @@ async fn who_started_a_task_sees_it_through() {
         "operation": "POST /nodes/{node}/qemu/{vmid}/snapshot",
         "arguments": {"vmid": 101, "snapname": "seen"},
     });
-    let started = starter.tool("run_operation", call).await.unwrap();
-    let upid = started["upid"].as_str().unwrap();
+    let snapshot = starter.tool("run_operation", call).await.unwrap();
+    let upid = snapshot["upid"].as_str().unwrap();
     let ask = async |client: &Client, tool: &str| {
         let mut arguments = json!({"cluster": CLUSTER, "upid": upid});
         if tool != "wait_task" {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lab::{Entry, FrontOptions, Options};
+use lab::{Arrange, Entry, FrontOptions, Options};
 use pvegate_generated::catalog::{self, OPERATIONS};
 use pvegate_generated::model::{Operation, Runs, Tool, Verb};
 use pvegate_generated::terms::{Role, Tier};
@@ -162,7 +162,14 @@ async fn site(operation: &Operation) -> Site {
     // The lab has no name server, and its hosts are inside.
     let url_allow = vec!["internal:images.lab.test".to_owned()];
     let front = FrontOptions { url_allow, ..FrontOptions::default() };
-    Site::low_with(Options { task_tick: tick, ..quick() }, front).await
+    let site = Site::low_with(Options { task_tick: tick, ..quick() }, front).await;
+    if operation.path.contains("/lxc/{vmid}/") {
+        // As it is, but not protected, and without lines that the container file passes on unread.
+        let config =
+            json!({"hostname": "cache", "unprivileged": 1, "memory": 512, "rootfs": "local-lvm:vm-114-disk-0,size=8G"});
+        site.lab.arrange(Arrange::Guest { vmid: 114, kind: "lxc".to_owned(), config });
+    }
+    site
 }
 
 fn succeeded(what: &str, answer: &Value) {

@@ -1,8 +1,9 @@
 //! Guests that are locked, that move, whose number passes to another, and that the HA manager looks after.
 
-use lab::{Arrange, Fault};
-use serde_json::json;
-use tests::site::{CLUSTER, Site};
+use lab::{Arrange, Fault, Front, FrontOptions, Lab};
+use serde_json::{Value, json};
+use tests::client::Client;
+use tests::site::{CLUSTER, Site, low_token, quick};
 
 use super::{CONFIG, SNAPSHOT, START, run, until};
 
@@ -82,6 +83,10 @@ async fn another_guest_of_the_same_number_is_not_the_one() {
 #[tokio::test]
 async fn the_ha_manager_is_waited_for() {
     let site = Site::low().await;
+    // As it is, but not protected.
+    let config = json!({"name": "app-107", "memory": "512"});
+    site.lab.arrange(Arrange::Guest { vmid: 107, kind: "qemu".to_owned(), config });
+    site.lab.arrange(Arrange::Running { vmid: 107, running: true });
     for (tool, status, worker) in [("stop_vm", "stopped", ":hastop:"), ("start_vm", "running", ":hastart:")] {
         let answer = site.client.tool(tool, json!({"cluster": CLUSTER, "vmid": 107})).await.unwrap();
         assert!(answer["upid"].as_str().unwrap().contains(worker), "{answer:#}");
@@ -94,6 +99,36 @@ async fn the_ha_manager_is_waited_for() {
         .await;
         assert_eq!((&whole["outcome"], &whole["guest"]["status"]), (&json!("ok"), &json!(status)), "{whole:#}");
     }
+}
+
+/// What lifted protection is told to the caller, and stands in the trail before anything is sent.
+#[tokio::test]
+async fn a_waiver_is_told_in_the_answer_and_in_the_trail() {
+    let waiver = json!({
+        "cluster": CLUSTER, "vmid": 107, "until": "2099-01-01T00:00:00Z", "reason": "moving house", "ticket": "CHG-1",
+        "ops": ["stop_vm"], "principal": "operator",
+    });
+    let site = Site::low_with(quick(), FrontOptions { waivers: vec![waiver], ..FrontOptions::default() }).await;
+    let answer = site.client.tool("stop_vm", json!({"cluster": CLUSTER, "vmid": 107})).await.unwrap();
+    let told = answer["protection"][0].as_str().unwrap();
+    assert!(told.contains("PROTECTED") && told.contains("moving house"), "{answer:#}");
+    let trail = std::fs::read_to_string(site.front.audit_file()).unwrap();
+    let lines: Vec<Value> = trail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let intent = lines.iter().find(|line| line["event"] == "intent").unwrap();
+    assert!(intent["protection"].as_str().unwrap().contains("moving house"), "{intent:#}");
+}
+
+/// All privileges that the server's own token lacks are told at once, where PVE names one.
+#[tokio::test]
+async fn every_missing_privilege_is_told() {
+    let lab = Lab::start(quick()).await.unwrap();
+    let (secret, entry) = low_token("operator");
+    let options =
+        FrontOptions { pve_token: Some(lab.audit_token()), more_tokens: vec![entry], ..FrontOptions::default() };
+    let front = Front::start(&[(CLUSTER, &lab)], options).await.unwrap();
+    let client = Client::new(&front.url(), &secret);
+    let refused = client.tool("start_vm", json!({"cluster": CLUSTER, "vmid": 118})).await.unwrap_err();
+    assert!(refused.message.contains("lack VM.PowerMgmt on /vms/118"), "{refused:?}");
 }
 
 /// C062, C078: what takes effect at the next start is said, and nobody starts anything.

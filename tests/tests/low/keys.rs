@@ -99,7 +99,7 @@ async fn a_client_that_hangs_up_stops_nothing() {
     let held = Fault::HoldBefore.on(START);
     site.lab.set_fault(held.clone()).await;
     let call = site.client.request("tools/call", json!({"name": "start_vm", "arguments": start(118, "k")}));
-    let call = tokio::spawn(call.timeout(Duration::from_secs(60)).send());
+    let call = tokio::spawn(call.timeout(Duration::from_mins(1)).send());
     until("the write is on its way", async || site.lab.held() == 1).await;
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());

@@ -50,7 +50,7 @@ impl Talk {
 
     async fn hear(&mut self) -> Value {
         let line = tokio::time::timeout(Duration::from_secs(20), self.output.next_line()).await.unwrap().unwrap();
-        serde_json::from_str(&line.expect("the program ended")).unwrap()
+        serde_json::from_str(&line.unwrap_or_else(|| panic!("the program ended"))).unwrap()
     }
 
     async fn ask(&mut self, line: &Value) -> Value {
@@ -81,6 +81,7 @@ fn modern(id: u64, method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "calls read better with the value in place")]
 fn call(id: u64, tool: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 }
