@@ -14,6 +14,7 @@ mod canary;
 mod cases;
 mod clusters;
 mod crash;
+mod documented;
 mod doors;
 mod everywhere;
 mod failures;

@@ -3,9 +3,10 @@
 use std::io::{IsTerminal as _, stderr};
 use std::process::ExitCode;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use clap::{Parser, ValueEnum};
 use lab::{Fault, Front, FrontOptions, Lab, Options};
+use pvegate::tokens;
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
@@ -80,11 +81,13 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         }
     }
     let named: Vec<(&str, &Lab)> = labs.iter().map(|(name, lab)| (*name, lab)).collect();
-    let front = Front::start(&named, FrontOptions { port: cli.mcp_port, ..FrontOptions::default() }).await?;
+    let (operator, entry) = operator()?;
+    let options = FrontOptions { port: cli.mcp_port, more_tokens: vec![entry], ..FrontOptions::default() };
+    let front = Front::start(&named, options).await?;
     if cli.json {
-        println!("{}", as_json(&named, &front));
+        println!("{}", as_json(&named, &front, &operator));
     } else {
-        print!("{}", as_text(&named, &front));
+        print!("{}", as_text(&named, &front, &operator));
     }
     stopped().await?;
     front.stop().await;
@@ -103,7 +106,31 @@ fn check(fault: &Fault, cluster: &str, lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn as_json(labs: &[(&str, &Lab)], front: &Front) -> Value {
+/// A token that may do whatever acts at once, and its entry in the token file.
+fn operator() -> anyhow::Result<(String, Value)> {
+    let (secret, hash) = tokens::generate().context("the system gave no random bytes")?;
+    let toolsets = [
+        "agent",
+        "backups",
+        "firewall",
+        "gateway",
+        "guests",
+        "images",
+        "nodes",
+        "power",
+        "snapshots",
+        "storage",
+        "tasks",
+    ];
+    let all = json!(["*"]);
+    let entry = json!({
+        "name": "operator", "owner": "ada", "hash": hash, "tools": toolsets, "tiers": ["read", "low"],
+        "clusters": all, "guests": all, "nodes": all, "storages": all, "pools": all, "networks": all,
+    });
+    Ok((secret.expose().to_owned(), entry))
+}
+
+fn as_json(labs: &[(&str, &Lab)], front: &Front, operator: &str) -> Value {
     let clusters: Vec<Value> = labs
         .iter()
         .map(|(name, lab)| {
@@ -125,13 +152,13 @@ fn as_json(labs: &[(&str, &Lab)], front: &Front) -> Value {
     json!({
         "mcp_url": front.url(),
         "clusters": clusters,
-        "tokens": {"reader": front.reader()},
+        "tokens": {"reader": front.reader(), "operator": operator},
         "clusters_file": front.clusters_file(),
         "tokens_file": front.tokens_file(),
     })
 }
 
-fn as_text(labs: &[(&str, &Lab)], front: &Front) -> String {
+fn as_text(labs: &[(&str, &Lab)], front: &Front, operator: &str) -> String {
     let (url, reader) = (front.url(), front.reader());
     let listed = labs.iter().map(|(name, lab)| {
         let nodes: Vec<String> =
@@ -139,33 +166,27 @@ fn as_text(labs: &[(&str, &Lab)], front: &Front) -> String {
         format!("  cluster       {name}: {}; CA in {}\n", nodes.join(", "), lab.ca_path().display())
     });
     let listed: String = listed.collect();
-    // pvegate starts no task in this version, so that one to follow has to come from elsewhere.
-    let backup = labs.first().map_or_else(String::new, |(_, lab)| {
-        format!(
-            "curl -s --cacert {} -H 'Authorization: PVEAPIToken={}' \\\n    {}/api2/json/nodes/pve1/vzdump -d vmid=100 -d storage=local",
-            lab.ca_path().display(),
-            lab.full_token(),
-            lab.url()
-        )
-    });
     let clusters = front.clusters_file().display();
     let http = json!({"mcpServers": {"pvegate": {"type": "http", "url": url, "headers": {"Authorization": format!("Bearer {reader}")}}}});
     let stdio = json!({"mcpServers": {"pvegate": {"command": "cargo", "args": ["run", "--quiet", "--package", "pvegate", "--", "serve", "--stdio", "--clusters", front.clusters_file()]}}});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_guests", "arguments": {"limit": 3}}});
+    let backup = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "create_backup", "arguments": {"cluster": labs.first().map(|(name, _)| name), "vmid": 100, "storage": "local"}}});
     format!(
         "Simulated Proxmox VE and pvegate in front of it are running. Ctrl-C stops both.
 
   MCP URL       {url}   (toolsets below it: {url}/x/guests, /x/nodes, …; docs/tools.md)
-  reader token  {reader}
+  reader token  {reader}   (reads everything)
+  operator token  {operator}   (and does what acts at once)
 {listed}
 Try it:
 
   curl -s {url} -H 'Authorization: Bearer {reader}' -H 'Content-Type: application/json' \\
     -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2025-11-25' -d '{call}'
 
-Start a backup in the first cluster, past pvegate, for a task id that wait_task can follow:
+Start a backup, as a change whose task wait_task can follow:
 
-  {backup}
+  curl -s {url} -H 'Authorization: Bearer {operator}' -H 'Content-Type: application/json' \\
+    -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2025-11-25' -d '{backup}'
 
 An MCP client's configuration, over HTTP:
 
