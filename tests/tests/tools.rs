@@ -62,20 +62,29 @@ async fn lists_do_not_change() {
 
 #[tokio::test]
 async fn the_gateway_fits() {
-    let site = Site::start().await;
-    for era in [Era::Older, Era::Newer] {
-        let (status, body) = site.client.of(era).raw("tools/list", json!({})).await;
-        println!("{era:?}: {} bytes", body.len());
-        assert!(status == 200 && body.len() <= GATEWAY_LIMIT, "{era:?}: {} bytes", body.len());
+    // For a token that reads, and for one that also does what acts at once.
+    for site in [Site::start().await, Site::low().await] {
+        for era in [Era::Older, Era::Newer] {
+            let (status, body) = site.client.of(era).raw("tools/list", json!({})).await;
+            println!("{era:?}: {} bytes", body.len());
+            assert!(status == 200 && body.len() <= GATEWAY_LIMIT, "{era:?}: {} bytes", body.len());
+        }
     }
 }
 
 #[tokio::test]
 async fn definitions_are_what_conservative_clients_take() {
-    let site = Site::start().await;
-    for (view, tools) in all_lists(&site.client).await {
+    let (reader, operator) = (Site::start().await, Site::low().await);
+    let mut lists = all_lists(&reader.client).await;
+    let toolsets: BTreeSet<&str> = TOOLS.iter().flat_map(Tool::toolsets).collect();
+    for view in toolsets.into_iter().map(|name| format!("/mcp/x/{name}")) {
+        lists.push((format!("{view} of an operator"), operator.client.at(&view).tools().await));
+    }
+    let mut seen = BTreeSet::new();
+    for (view, tools) in lists {
         for tool in tools {
             let name = tool["name"].as_str().unwrap();
+            seen.insert(name.to_owned());
             assert!(
                 name.len() <= 40 && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_')),
                 "{view} {name}"
@@ -86,7 +95,12 @@ async fn definitions_are_what_conservative_clients_take() {
             for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
                 assert!(tool["annotations"][hint].is_boolean(), "{name} {hint}");
             }
-            assert_eq!(tool["annotations"]["readOnlyHint"], true, "{name}");
+            let tier = TOOLS.iter().find(|known| known.name == name).unwrap().tier;
+            assert_eq!(tool["annotations"]["readOnlyHint"], tier == Tier::Read, "{name}");
+            // C142, C143: what a model could set by itself decides nothing.
+            for word in ["confirm", "confirmed", "approve", "approved", "yes", "override", "i_understand"] {
+                assert!(tool["inputSchema"]["properties"].get(word).is_none(), "{name} has `{word}`");
+            }
             for key in ["inputSchema", "outputSchema"] {
                 let Some(schema) = tool.get(key) else { continue };
                 assert_eq!(schema["type"], "object", "{name} {key}");
@@ -96,6 +110,7 @@ async fn definitions_are_what_conservative_clients_take() {
             }
         }
     }
+    assert_eq!(seen.len(), TOOLS.len(), "every tool was looked at");
 }
 
 /// No construct that clients are known to stumble over.

@@ -131,6 +131,31 @@ async fn every_missing_privilege_is_told() {
     assert!(refused.message.contains("lack VM.PowerMgmt on /vms/118"), "{refused:?}");
 }
 
+/// PVE writes no configuration without quorum, and says so; that is an answer, and nothing is done.
+#[tokio::test]
+async fn without_quorum_it_is_refused() {
+    let site = Site::low().await;
+    site.lab.set_fault(Fault::NoQuorum).await;
+    let refused = run(&site, CONFIG, json!({"vmid": 118, "description": "x"})).await.unwrap_err();
+    assert!(refused.message.contains("quorum"), "{refused:?}");
+    site.lab.clear_fault(&Fault::NoQuorum).await.unwrap();
+    let config = site.client.tool("get_vm_config", json!({"cluster": CLUSTER, "vmid": 118})).await.unwrap();
+    assert_ne!(config["data"]["description"], "x");
+}
+
+/// A guest whose node is down is not written to, and the node is named.
+#[tokio::test]
+async fn a_guest_on_a_node_that_is_down_is_left_alone() {
+    let site = Site::low().await;
+    let guests = json!({"cluster": CLUSTER, "node": "pve2", "type": "qemu", "limit": 1});
+    let guests = site.client.tool("list_guests", guests).await.unwrap();
+    let vmid = guests["items"].as_array().unwrap().first().unwrap()["vmid"].clone();
+    site.lab.set_fault(Fault::DeadNode("pve2".to_owned())).await;
+    let refused = run(&site, START, json!({"vmid": vmid})).await.unwrap_err();
+    assert!(refused.message.contains("pve2"), "{refused:?}");
+    assert!(site.writes().is_empty());
+}
+
 /// C062, C078: what takes effect at the next start is said, and nobody starts anything.
 #[tokio::test]
 async fn what_waits_for_a_restart_is_listed() {
