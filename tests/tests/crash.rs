@@ -142,7 +142,7 @@ async fn before_the_intent() {
     assert_eq!(end["state"] == "applied", cell.snapshots().await == 1, "{end}");
 }
 
-/// After the intent and before the first byte.
+/// C149: after the intent and before the first byte.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_the_intent() {
     let (cell, server) = killed_where_held(Fault::HoldBefore.on(TASKS), SNAPSHOT).await;

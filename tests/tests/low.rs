@@ -4,6 +4,7 @@ mod each;
 mod guests;
 mod keys;
 mod lost;
+mod trail;
 
 use serde_json::{Value, json};
 use tests::client::Refused;

@@ -45,7 +45,7 @@ async fn a_write_does_not_follow_a_guest() {
     assert_eq!(site.writes().len(), 1);
 }
 
-/// While a call waits for its turn, the guest is removed and another made under its number.
+/// C039: while a call waits for its turn, the guest is removed and another made under its number.
 #[tokio::test]
 async fn another_guest_of_the_same_number_is_not_the_one() {
     let site = Site::low().await;
@@ -181,6 +181,7 @@ async fn a_shutdown_says_how_it_went() {
     );
 }
 
+/// C046: the kind of a guest is known before anything is sent.
 #[tokio::test]
 async fn an_operation_of_the_other_kind_is_refused() {
     let site = Site::low().await;

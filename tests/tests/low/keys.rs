@@ -93,6 +93,7 @@ async fn many_calls_with_one_key_send_once() {
     assert_eq!((ids.len(), site.writes().len()), (1, 1), "{ids:?}");
 }
 
+/// C139, C140: the client is gone, and the change goes on to its end.
 #[tokio::test]
 async fn a_client_that_hangs_up_stops_nothing() {
     let site = Site::low().await;
@@ -154,6 +155,7 @@ async fn changes_of_others_are_as_if_they_were_not() {
     assert_eq!(change(&site.client, &json!(mine)).await["state"], "applied");
 }
 
+/// C056, C057: what destroys is refused by the server, whatever an agent was told.
 #[tokio::test]
 async fn what_is_not_low_needs_a_plan() {
     let site = Site::low().await;
