@@ -1,6 +1,6 @@
 //! Low operations through the running server: what is sent, what is recorded, and what the caller is told.
 
-mod each;
+pub(crate) mod each;
 mod guests;
 mod keys;
 mod lost;

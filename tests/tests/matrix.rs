@@ -1,6 +1,7 @@
 //! Each operation of the catalog against tokens that lack one thing: what may not be done is refused in the right words,
 //! and nothing about it reaches the cluster. The rows are generated, so a new operation cannot be forgotten.
 
+mod low;
 mod reads;
 
 use std::collections::{BTreeMap, BTreeSet};

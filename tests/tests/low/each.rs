@@ -21,7 +21,7 @@ fn low() -> impl Iterator<Item = &'static Operation> {
 
 /// Brings the lab to where the call can succeed, and answers what it is called with. A low operation that is new needs
 /// a line here.
-async fn sample(site: &Site, operation: &Operation) -> Value {
+pub(crate) async fn sample(site: &Site, operation: &Operation) -> Value {
     match operation.name {
         "POST /nodes/{node}/qemu/{vmid}/status/start" => json!({"vmid": 118, "timeout": 30}),
         "POST /nodes/{node}/qemu/{vmid}/status/stop" => json!({"vmid": 112, "timeout": 30, "overrule-shutdown": true}),
@@ -155,20 +155,30 @@ fn by_node_of_the_servers(operation: &Operation, arguments: &Map<String, Value>)
     operation.parameter("node").is_some() && !arguments.contains_key("node")
 }
 
-async fn site(operation: &Operation) -> Site {
+/// The lab's options for this operation's sample.
+pub(crate) fn options(operation: &Operation) -> Options {
     // A task that is to be stopped has to take its time.
     let slow = operation.verb == Verb::Delete;
     let tick = if slow { Duration::from_secs(5) } else { quick().task_tick };
-    // The lab has no name server, and its hosts are inside.
-    let url_allow = vec!["internal:images.lab.test".to_owned()];
-    let front = FrontOptions { url_allow, ..FrontOptions::default() };
-    let site = Site::low_with(Options { task_tick: tick, ..quick() }, front).await;
+    Options { task_tick: tick, ..quick() }
+}
+
+/// Makes the guests such that the sample can succeed.
+pub(crate) fn arrange(site: &Site, operation: &Operation) {
     if operation.path.contains("/lxc/{vmid}/") {
         // As it is, but not protected, and without lines that the container file passes on unread.
         let config =
             json!({"hostname": "cache", "unprivileged": 1, "memory": 512, "rootfs": "local-lvm:vm-114-disk-0,size=8G"});
         site.lab.arrange(Arrange::Guest { vmid: 114, kind: "lxc".to_owned(), config });
     }
+}
+
+async fn site(operation: &Operation) -> Site {
+    // The lab has no name server, and its hosts are inside.
+    let url_allow = vec!["internal:images.lab.test".to_owned()];
+    let front = FrontOptions { url_allow, ..FrontOptions::default() };
+    let site = Site::low_with(options(operation), front).await;
+    arrange(&site, operation);
     site
 }
 
