@@ -3,6 +3,7 @@
 
 mod agent;
 mod answers;
+mod approval;
 mod arguments;
 mod moved;
 mod refusals;

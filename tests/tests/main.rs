@@ -8,6 +8,7 @@
     reason = "a test may stop where it stands"
 )]
 
+mod adversarial;
 mod arguments;
 mod audit;
 mod canary;
