@@ -3,6 +3,7 @@
 
 mod escapes;
 mod lists;
+mod paths;
 mod sight;
 mod together;
 
