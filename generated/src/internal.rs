@@ -238,8 +238,12 @@ pub mod change_role {
 pub mod change_vm {
     /// `memory`
     pub const MEMORY: &str = "memory";
+    /// `protection`
+    pub const PROTECTION: &str = "protection";
     /// `tags`
     pub const TAGS: &str = "tags";
+    /// `template`
+    pub const TEMPLATE: &str = "template";
     /// `vmstatestorage`
     pub const VMSTATESTORAGE: &str = "vmstatestorage";
 }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use pvegate_generated::internal;
 use pvegate_generated::model::{Operation, Runs};
 use pvegate_generated::tools::TOOLS;
 use serde_json::Value as Json;
@@ -62,17 +63,18 @@ pub fn rules(protection: &Protection, guest: &GuestRow, config: Result<&Json, St
     let key = |name: &str| config.and_then(|config| config.get(name));
     // What is no yes and no no counts as a yes.
     let is_on = |name: &str| key(name).is_some_and(|value| scalar::boolean(value).unwrap_or(true));
-    match key("tags") {
+    // Both kinds of guests name these alike.
+    match key(internal::change_vm::TAGS) {
         None | Some(Json::Null) => {}
         Some(Json::String(text)) => {
             rules.extend(protection.tags.iter().filter(|tag| tags::has(text, tag)).cloned().map(Rule::Tag));
         }
         Some(_) => rules.push(Rule::Unclear("its tags are no text".to_owned())),
     }
-    if is_on("protection") {
+    if is_on(internal::change_vm::PROTECTION) {
         rules.push(Rule::Flag);
     }
-    if guest.template || is_on("template") {
+    if guest.template || is_on(internal::change_vm::TEMPLATE) {
         rules.push(Rule::Template);
     }
     if guest.protected && rules.is_empty() {

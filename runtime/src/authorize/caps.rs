@@ -70,13 +70,13 @@ pub(super) async fn check(grant: &Grant, connection: &Connection, added: &Added)
     if let Some(most) = disk {
         let used = disks_of(connection, &selected).await?;
         let gib = |bytes: u64| bytes.div_ceil(GIB);
-        within(cluster, "max_disk_gib", "GiB", most, used.map(gib), added.disk.map(gib)).map_err(OverCap::Refused)?;
+        within(cluster, "max_disk_gib", "GiB", most, Some(gib(used)), added.disk.map(gib)).map_err(OverCap::Refused)?;
     }
     Ok(())
 }
 
 /// Bytes of all volumes of these guests. The cluster's list has a VM's first disk only, so their configurations are read.
-async fn disks_of(connection: &Connection, guests: &[&GuestRow]) -> Result<Option<u64>, OverCap> {
+async fn disks_of(connection: &Connection, guests: &[&GuestRow]) -> Result<u64, OverCap> {
     if guests.len() > MOST_READ {
         let why = format!("the token selects {} guests, and disks of at most {MOST_READ} are counted", guests.len());
         return Err(OverCap::Refused(uncounted(connection.name(), &why)));
@@ -86,10 +86,11 @@ async fn disks_of(connection: &Connection, guests: &[&GuestRow]) -> Result<Optio
         let config = live::config(connection, guest, None).await.map_err(OverCap::Pve)?;
         sum = sum.saturating_add(bytes(&disks::of(live::change(guest.kind), &config)));
     }
-    Ok(Some(sum))
+    Ok(sum)
 }
 
-/// Bytes of volumes as far as the configuration tells; unused ones have no size there.
+/// Bytes of volumes as far as the configuration tells; unused ones, and what is passed through from a node, have no size
+/// there.
 pub(super) fn bytes(disks: &[disks::Disk]) -> u64 {
     disks.iter().filter(|disk| !disk.image).filter_map(|disk| disk.bytes).fold(0, u64::saturating_add)
 }

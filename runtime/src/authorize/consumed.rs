@@ -122,7 +122,7 @@ async fn snapshot(wish: &Wish<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     let present = config(wish, guest)?;
-    let Some(memory) = live::memory(present.get("memory")) else {
+    let Some(memory) = live::memory(present.get(internal::change_vm::MEMORY)) else {
         return Err(needs_a_plan("how much memory the guest has cannot be told, and saving it takes room. That"));
     };
     // PVE makes a volume of twice the memory and something for the state of devices.

@@ -33,12 +33,8 @@ pub struct Write {
     pub identity: String,
     /// What is sent, as it is sent: with the guest's node and with what is always sent.
     pub args: Args,
-    /// What it names.
-    pub named: Named,
     /// The guests that it names and that exist, as they were listed when it was authorized.
     pub guests: Vec<GuestRow>,
-    /// Whether it takes one of them down, by itself or by an argument.
-    pub interrupts: bool,
     /// What has to be told about protected guests: a waiver that lifts it, or a cluster where it only warns.
     pub warnings: Vec<String>,
     /// Privileges that the server's own API token seems to lack for it, all of them: advice for whom PVE refuses.
@@ -46,6 +42,11 @@ pub struct Write {
 }
 
 impl Write {
+    /// Whether it takes a guest down, by itself or by an argument.
+    pub fn interrupts(&self) -> bool {
+        values::interrupts(&self.args)
+    }
+
     /// The guest that it acts on, where the caller named one and the server found it.
     pub fn guest(&self) -> Option<&GuestRow> {
         match self.args.get("vmid") {
@@ -132,16 +133,7 @@ pub async fn low(
         Decision::Acts => {}
         other => return Err(needs_a_plan(&format!("{} is not one that acts at once ({other})", operation.name))),
     }
-    Ok(Authorized::passed(Write {
-        identity,
-        args,
-        named,
-        guests,
-        interrupts,
-        warnings,
-        lacking,
-        connection: Arc::clone(&connection),
-    }))
+    Ok(Authorized::passed(Write { identity, args, guests, warnings, lacking, connection: Arc::clone(&connection) }))
 }
 
 /// Finds the node of the guest that a call is about, and names it to PVE. Answers whether it did.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use pvegate_generated::internal;
 use pvegate_generated::terms::Role;
 use serde_json::{Map, Value as Json};
 
@@ -63,7 +64,7 @@ impl Reserved<'_> {
     /// Whether a copy of a guest with this configuration would have a reserved tag: copies have the tags of what they
     /// are made from.
     pub(super) fn inherited(&self, config: &Map<String, Json>) -> Result<(), Refusal> {
-        let had = config.get("tags").map(tag_text).unwrap_or_default();
+        let had = config.get(internal::change_vm::TAGS).map(tag_text).unwrap_or_default();
         match all(&had).iter().find_map(|tag| Some((*tag, self.why(tag)?))) {
             Some((tag, why)) => {
                 Err(needs_a_plan(&format!("the copy would have the tag `{}`, which {why}", shown(tag, 80))))

@@ -44,7 +44,8 @@ pub(super) fn check(
             shown(&key, 40)
         )));
     }
-    let unprivileged = config.get("unprivileged").is_some_and(|value| scalar::boolean(value) == Some(true));
+    let unprivileged =
+        config.get(internal::create_container::UNPRIVILEGED).is_some_and(|value| scalar::boolean(value) == Some(true));
     if guest.kind == GuestKind::Lxc && !unprivileged {
         return Err(needs_a_plan(&format!(
             "container {} is privileged, which makes root in it root on the node, and a copy would be so too",
@@ -68,5 +69,5 @@ pub(super) fn check(
         let sum = written.entry(on).or_default();
         *sum = sum.saturating_add(disk.bytes.unwrap_or_default());
     }
-    Ok(Copy { memory: live::memory(config.get("memory")), disk: Some(caps::bytes(&disks)), written })
+    Ok(Copy { memory: live::memory(config.get(internal::change_vm::MEMORY)), disk: Some(caps::bytes(&disks)), written })
 }

@@ -89,7 +89,7 @@ impl Job {
         let (write, seen) = self.ready(first).await?;
         let store = self.state.store();
         let of_store = |error| refusal::of_store(&error);
-        let new = self.wish(write.get(), store.identity(write.get().connection.name()).await.map_err(of_store)?);
+        let new = self.wish(write.get());
         let id = match store.begin(new.clone()).await.map_err(of_store)? {
             Begun::New(id) => id,
             Begun::Same(id) => return Ok(Err(id)),
@@ -99,7 +99,7 @@ impl Job {
         Ok(Ok(((id, new), seen, claim)))
     }
 
-    fn wish(&self, write: &Write, identity: Option<String>) -> NewChange {
+    fn wish(&self, write: &Write) -> NewChange {
         let call = Call::of(&write.args);
         let guest = target::guest(write);
         let mut arguments = call.arguments();
@@ -112,7 +112,7 @@ impl Job {
                 Actor::Human { person } => Some(person.clone()),
             },
             cluster: write.connection.name().to_owned(),
-            cluster_identity: identity,
+            cluster_identity: Some(write.identity.clone()),
             steps: vec![Step {
                 operation: self.operation.name.to_owned(),
                 arguments,

@@ -12,21 +12,11 @@ use super::{Actor, Check, Entry, Principal, hex_digest, seed};
 use crate::config::{Problems, Table};
 use crate::grant::{Caps, Grant, Guests, Networks, Scope, Tiers};
 
+/// Keys of any entry, beside [`OURS`].
 const KNOWN: &[&str] = &[
     "name",
     "hash",
     "tools",
-    "clusters",
-    "guests",
-    "nodes",
-    "storages",
-    "pools",
-    "networks",
-    "tiers",
-    "max_memory_mib",
-    "max_disk_gib",
-    "max_guests",
-    "max_snapshots",
     "grant",
     "actor_type",
     "owner",
@@ -96,7 +86,7 @@ pub(super) fn read(at: usize, item: Value, problems: &mut Problems) -> Option<En
         // Provenance of the seed's files; it decides nothing here.
         table.text(key, problems);
     }
-    table.finish(KNOWN, problems);
+    table.finish(&[KNOWN, OURS].concat(), problems);
     Some(Entry { check: check?, principal: Arc::new(Principal { name: name?, actor: actor?, grant: grant?, expires }) })
 }
 

@@ -49,10 +49,10 @@ async fn saving_memory_takes_room() {
     let rules = Rules::start().await;
     let snapshot = json!({"vmid": 122, "snapname": "s1", "vmstate": true});
     let write = rules.acts("narrow", on::SNAPSHOT, snapshot.clone()).await;
-    assert!(write.interrupts, "it holds the guest while its memory is saved");
+    assert!(write.interrupts(), "it holds the guest while its memory is saved");
     rules.lab.set_fault("full-storage:local-lvm".parse::<Fault>().unwrap()).await;
     rules.refused("narrow", on::SNAPSHOT, snapshot, "no_space", "local-lvm").await;
-    assert!(!rules.acts("narrow", on::SNAPSHOT, json!({"vmid": 122, "snapname": "s1"})).await.interrupts);
+    assert!(!rules.acts("narrow", on::SNAPSHOT, json!({"vmid": 122, "snapname": "s1"})).await.interrupts());
 }
 
 #[tokio::test]
@@ -61,9 +61,9 @@ async fn a_backup_is_of_one_guest_on_a_granted_storage() {
     let write = rules.acts("narrow", on::BACKUP, json!({"vmid": "122", "storage": "local"})).await;
     assert_eq!(write.args.get("mode").unwrap().wire(), "snapshot");
     assert_eq!(write.args.get("remove").unwrap().wire(), "0");
-    assert!(!write.interrupts);
+    assert!(!write.interrupts());
     assert!(
-        rules.acts("narrow", on::BACKUP, json!({"vmid": "122", "storage": "local", "mode": "stop"})).await.interrupts
+        rules.acts("narrow", on::BACKUP, json!({"vmid": "122", "storage": "local", "mode": "stop"})).await.interrupts()
     );
     rules.refused("narrow", on::BACKUP, json!({"vmid": "122,110", "storage": "local"}), "needs_a_plan", "one").await;
     rules.refused("narrow", on::BACKUP, json!({"storage": "local"}), "needs_a_plan", "one").await;
